@@ -1,1 +1,1 @@
-"""Everything that stands in for Azure on one machine: certificates, Azurite, the token endpoint, processes."""
+"""What stands in for Azure on one machine: certificates, Azurite, the token endpoint, processes."""
