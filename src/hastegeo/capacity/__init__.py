@@ -1,0 +1,1 @@
+"""The snapshot of pools, shared and reserved, that routing decides from."""
