@@ -1,5 +1,7 @@
 """The Runner contract, and the runners that keep it."""
 
+from hastegeo.runners._client import connect_batch
+from hastegeo.runners.azure_batch import AzureBatchRunner
 from hastegeo.runners.contract import LogStream, Runner, Submission
 
-__all__ = ["LogStream", "Runner", "Submission"]
+__all__ = ["AzureBatchRunner", "LogStream", "Runner", "Submission", "connect_batch"]

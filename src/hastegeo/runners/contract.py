@@ -56,8 +56,8 @@ class Runner(ABC):
     def submit_many(self, specs: Sequence[TaskSpec]) -> list[Submission]:
         """Submit several tasks, and return a submission for each, in order; each is promised as by `submit`.
 
-        An error of one task does not stop the others: they are all tried, then the first error is raised,
-        with the number of failed ones.
+        An error of one task does not stop the others: all are tried, then one `RunnerError` says how many
+        failed and why the first did.
         """
 
     @abstractmethod
