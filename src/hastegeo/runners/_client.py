@@ -76,6 +76,11 @@ def error_code(error: AzureError) -> str:
     return str(getattr(error.error, "code", None) or "")
 
 
+def enum_text(value: object) -> str:
+    """Return an enumeration's value in lower case: the service is free in its case and adds values."""
+    return str(getattr(value, "value", value) or "").lower()
+
+
 def as_runner_error(error: AzureError, doing: str) -> RunnerError | CredentialError:
     """Return our error for a failed call: what was tried, and what the service said, without secrets."""
     if isinstance(error, HttpResponseError) and error.status_code in {401, 403}:

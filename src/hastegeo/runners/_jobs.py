@@ -11,7 +11,7 @@ from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFo
 
 from hastegeo.domain import Workload
 from hastegeo.errors import RunnerError
-from hastegeo.runners._client import as_runner_error, error_code
+from hastegeo.runners._client import as_runner_error, enum_text, error_code
 from hastegeo.runners._ids import DEFAULT_JOB_PREFIX, job_id
 from hastegeo.settings import Settings
 
@@ -109,8 +109,7 @@ class JobBook:
         except AzureError as error:
             raise as_runner_error(error, f"read the job {candidate}") from None
         bound_to = job.pool_info.pool_id if job.pool_info else None
-        state = str(getattr(job.state, "value", job.state)).lower()
-        return state == "active" and (bound_to or "").lower() == pool_id.lower()
+        return enum_text(job.state) == "active" and (bound_to or "").lower() == pool_id.lower()
 
     def _definition(self, candidate: str, pool_id: str, workload: Workload) -> models.BatchJobCreateOptions:
         return models.BatchJobCreateOptions(

@@ -8,6 +8,7 @@ from azure.batch import models
 
 from hastegeo.credentials import redact
 from hastegeo.domain import TaskFailure, TaskRef, TaskState, TaskStatus
+from hastegeo.runners._client import enum_text
 from hastegeo.runners._definition import POOL_VARIABLE, SPILLS_VARIABLE
 
 # What is read of a task, by its names on the wire.
@@ -52,8 +53,7 @@ def environment(task: models.BatchTask) -> dict[str, str]:
 
 
 def _state(task: models.BatchTask, failure: TaskFailure | None) -> TaskState:
-    # The service is free in the case of its enumerations.
-    known = _STATES.get(str(getattr(task.state, "value", task.state)).lower())
+    known = _STATES.get(enum_text(task.state))
     if known is not None:
         return known
     if failure is not None:
@@ -68,9 +68,8 @@ def _failure(run: models.BatchTaskExecutionInfo | None) -> TaskFailure | None:
     if run is None or run.failure_info is None:
         return None
     info = run.failure_info
-    category = getattr(info.category, "value", info.category) or ""
     return TaskFailure(
-        category=str(category).lower(),
+        category=enum_text(info.category),
         code=info.code or "",
         message=redact(info.message or ""),
         details=tuple((item.name or "", redact(item.value or "")) for item in info.details or ()),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from azure.batch import BatchClient
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
 from hastegeo.domain import ContainerAddress, TaskFile, TaskRef, TaskStatus
@@ -21,6 +21,7 @@ from hastegeo.runners._definition import log_prefix
 
 _FOLLOW_SECONDS: Final = 1.0
 _PAGE: Final = 1000
+_PIECE: Final = 4 * 1024 * 1024
 
 
 class NodeFiles:
@@ -60,15 +61,20 @@ class NodeFiles:
             raise as_runner_error(error, f"read {path} of {ref}") from None
 
     def read(self, ref: TaskRef, path: str, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes of a file from `start` up to, not including, `end`."""
-        if end <= start:
-            return
-        try:
-            yield from self._client.download_task_file(
-                ref.job_id, ref.task_id, path, ocp_range=f"bytes={start}-{end - 1}"
-            )
-        except AzureError as error:
-            raise as_runner_error(error, f"read {path} of {ref}") from None
+        """Yield the bytes of a file from `start` up to, not including, `end`, holding one piece in memory."""
+        for begin in range(start, end, _PIECE):
+            last = min(begin + _PIECE, end) - 1
+            try:
+                yield from self._client.download_task_file(
+                    ref.job_id, ref.task_id, path, ocp_range=f"bytes={begin}-{last}"
+                )
+            except HttpResponseError as error:
+                # The client takes 200 alone for success, but 206 is what a range is due.
+                if error.status_code != 206 or error.response is None:
+                    raise as_runner_error(error, f"read {path} of {ref}") from None
+                yield getattr(error.response, "content", b"")
+            except AzureError as error:
+                raise as_runner_error(error, f"read {path} of {ref}") from None
 
 
 class StoredFiles:

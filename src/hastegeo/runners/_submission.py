@@ -19,7 +19,7 @@ from hastegeo.credentials import Grant, GrantMinter, authorise, grant_lifetime
 from hastegeo.domain import Decision, TaskRef, TaskSpec, Workload
 from hastegeo.errors import HasteError, InputError, RunnerError, TaskConflictError
 from hastegeo.routing import select_pool
-from hastegeo.runners._client import as_runner_error, error_code
+from hastegeo.runners._client import as_runner_error, enum_text, error_code
 from hastegeo.runners._definition import (
     FINGERPRINT_VARIABLE,
     SUBMISSION_VARIABLE,
@@ -219,9 +219,7 @@ class Submitter:
         added: set[str] = set()
         try:
             answers = self._client.create_task_collection(job_id, group).result_values or ()
-            added = {
-                answer.task_id for answer in answers if answer.status == models.BatchTaskAddStatus.SUCCESS
-            }
+            added = {answer.task_id for answer in answers if enum_text(answer.status) == "success"}
         except AzureError as error:
             if getattr(error, "status_code", None) == 413 and len(chunk) > 1:
                 half = len(chunk) // 2
