@@ -25,10 +25,11 @@ from hastegeo.domain.tasks import (
     TaskState,
     TaskStatus,
 )
-from hastegeo.domain.tenants import Tenant, check_tenant_name
+from hastegeo.domain.tenants import LONGEST_TENANT_NAME, Tenant, check_tenant_name
 from hastegeo.domain.workloads import Workload
 
 __all__ = [
+    "LONGEST_TENANT_NAME",
     "AllocationFailure",
     "Attempt",
     "BlobInput",

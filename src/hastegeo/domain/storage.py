@@ -21,8 +21,7 @@ _HOST_STYLE: Final = re.compile(
     r"(?P<account>[a-z0-9]{3,24})(\.z[0-9]{1,3})?\.blob\.[a-z0-9-]+(\.[a-z0-9-]+)*"
 )
 _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
-_CONTAINER: Final = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}")
-_MAX_CONTAINER_LENGTH: Final = 63
+_CONTAINER: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9](?:-?[a-z0-9])*")
 _MAX_BLOB_NAME_LENGTH: Final = 1024
 _HTTPS_PORT: Final = 443
 
@@ -58,7 +57,7 @@ class ContainerAddress:
             _refuse(url, "its host is no blob endpoint")
         if len(segments) != 1:
             _refuse(url, "it must name exactly one container and nothing below it")
-        if not _CONTAINER.fullmatch(segments[0]) or len(segments[0]) > _MAX_CONTAINER_LENGTH:
+        if not _CONTAINER.fullmatch(segments[0]):
             _refuse(url, "its container name is not a legal one")
         authority = host if port in {None, _HTTPS_PORT} else f"{host}:{port}"
         return cls(account_url=f"https://{authority}{account_path}", account=account, container=segments[0])

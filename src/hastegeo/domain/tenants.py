@@ -9,7 +9,8 @@ from typing import Final
 from hastegeo.domain.storage import ContainerAddress
 from hastegeo.errors import InputError
 
-_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+LONGEST_TENANT_NAME: Final = 40
+_NAME: Final = re.compile(rf"(?=.{{1,{LONGEST_TENANT_NAME}}}\Z)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 
 
 def check_tenant_name(name: str) -> str:

@@ -6,6 +6,7 @@ managed by the runner, and the pool's identity for storage.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Self
 
 from pydantic import AliasChoices, ValidationError
 
-from hastegeo.domain import ContainerAddress, Tenant, Workload
+from hastegeo.domain import LONGEST_TENANT_NAME, ContainerAddress, Tenant, Workload
 from hastegeo.settings import _checks
 from hastegeo.settings._fields import OLD_REGISTRY_NAME, SettingsFields
 from hastegeo.settings._parsing import placeholder_in
@@ -97,9 +98,7 @@ class Settings(SettingsFields):
         containers = frozenset(ContainerAddress.parse(url) for url in urls)
         name = self.tenant_name
         if not name and self.output_container_url:
-            own = ContainerAddress.parse(self.output_container_url)
-            # 40 characters bound a tenant name; account and container together stay telling when cut.
-            name = f"{own.account}-{own.container}"[:40].rstrip("-")
+            name = _default_tenant(ContainerAddress.parse(self.output_container_url))
         return Tenant(name=name or "default", containers=containers)
 
     @property
@@ -113,6 +112,15 @@ class Settings(SettingsFields):
             "HASTE_TASK_CAPABILITIES": bool(self.task_capabilities),
         }
         return tuple(name for name, on in flags.items() if on)
+
+
+def _default_tenant(own: ContainerAddress) -> str:
+    """Name a tenant after its container; two containers never give one name."""
+    name = f"{own.account}-{own.container}"
+    if len(name) <= LONGEST_TENANT_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_TENANT_NAME - 9].rstrip('-')}-{digest}"
 
 
 def names_of(cls: type[Settings], field: str) -> tuple[str, ...]:
