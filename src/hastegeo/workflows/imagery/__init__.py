@@ -1,0 +1,1 @@
+"""The parts of imagery preparation: tiles, the grid, the mosaic, the stretch, the files it leaves."""

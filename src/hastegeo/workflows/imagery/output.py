@@ -1,0 +1,156 @@
+"""The files that imagery preparation leaves: raw mosaic, processed image, preview."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import rasterio
+import rasterio.shutil
+from affine import Affine
+from numpy.typing import NDArray
+from rasterio.enums import ColorInterp, Resampling
+
+from hastegeo.workflows.imagery.grid import Grid
+from hastegeo.workflows.imagery.mosaic import TILE_SIZE, Mosaic
+from hastegeo.workflows.imagery.percentiles import BandCounter, add_to_all
+from hastegeo.workflows.imagery.stretch import NODATA, Stretch
+from hastegeo.workflows.imagery.tiles import windows
+
+PREVIEW_PIXELS: Final = 800
+
+Advance = Callable[[float], None]
+
+# What is on the way to a COG is read once or twice and then deleted: fast beats small.
+_PASSING: Final[dict[str, Any]] = {
+    "driver": "GTiff",
+    "tiled": True,
+    "blockxsize": TILE_SIZE,
+    "blockysize": TILE_SIZE,
+    "compress": "ZSTD",
+    "zstd_level": 1,
+    "bigtiff": "IF_SAFER",
+    "num_threads": "ALL_CPUS",
+    "sparse_ok": True,
+}
+_COG: Final[dict[str, Any]] = {
+    "driver": "COG",
+    "blocksize": TILE_SIZE,
+    "overview_resampling": "AVERAGE",
+    "bigtiff": "IF_SAFER",
+    "num_threads": "ALL_CPUS",
+}
+# The raw mosaic is for programs on GDAL, where ZSTD is faster than DEFLATE for the same size; what is shown
+# in browsers and older readers is DEFLATE, which all of them know.
+RAW_COMPRESSION: Final = {"compress": "ZSTD", "level": 3}
+PROCESSED_COMPRESSION: Final = {"compress": "DEFLATE", "level": 6}
+
+
+def write_raw(
+    mosaic: Mosaic, path: Path, *, nodata: float | None, percentiles: tuple[int, int], advance: Advance
+) -> tuple[list[BandCounter], int]:
+    """Write the mosaic to a passing file, and return the counted values of each band and of valid pixels.
+
+    Pixels without data hold `nodata`; without one they are marked in an internal mask.
+    """
+    counters = [BandCounter(mosaic.dtype, percentiles) for _ in range(mosaic.count)]
+    blocks = windows(mosaic.grid.width, mosaic.grid.height, size=mosaic.block_size)
+    valid_pixels = 0
+    with _create(path, mosaic.grid, count=mosaic.count, dtype=mosaic.dtype, nodata=nodata) as target:
+        for done, window in enumerate(blocks, start=1):
+            data, valid = mosaic.read(window)
+            found = int(np.count_nonzero(valid))
+            valid_pixels += found
+            if found:
+                add_to_all(counters, data, valid)
+            if nodata is None:
+                target.write_mask(np.where(valid, 255, 0).astype(np.uint8), window=window)
+            elif found < valid.size:
+                data[:, ~valid] = nodata
+            if found or nodata is not None:
+                target.write(data, window=window)
+            advance(done / len(blocks))
+    return counters, valid_pixels
+
+
+def count_again(path: Path, counters: Sequence[BandCounter], *, block_size: int, advance: Advance) -> None:
+    """Give the counters their second look at the raw mosaic."""
+    for counter in counters:
+        counter.begin_second_pass()
+    with rasterio.open(path, driver="GTiff") as source:
+        blocks = windows(source.width, source.height, size=block_size)
+        for done, window in enumerate(blocks, start=1):
+            valid = source.dataset_mask(window=window) > 0
+            add_to_all(counters, source.read(window=window), valid)
+            advance(done / len(blocks))
+
+
+def write_processed(
+    raw: Path,
+    path: Path,
+    grid: Grid,
+    *,
+    bands: tuple[int, int, int],
+    stretches: Sequence[Stretch],
+    block_size: int,
+    advance: Advance,
+) -> None:
+    """Write the 8-bit RGB image of a raw mosaic to a passing file. `bands` are 0-based."""
+    with (
+        rasterio.open(raw, driver="GTiff") as source,
+        _create(path, grid, count=3, dtype="uint8", nodata=NODATA, photometric="RGB") as target,
+    ):
+        target.colorinterp = (ColorInterp.red, ColorInterp.green, ColorInterp.blue)
+        wanted = sorted(set(bands))
+        blocks = windows(grid.width, grid.height, size=block_size)
+        for done, window in enumerate(blocks, start=1):
+            valid = source.dataset_mask(window=window) > 0
+            if valid.any():
+                data = source.read([band + 1 for band in wanted], window=window)
+                shown = np.empty((3, *valid.shape), dtype=np.uint8)
+                for position, (band, stretch) in enumerate(zip(bands, stretches, strict=True)):
+                    shown[position] = stretch(data[wanted.index(band)])
+                shown[:, ~valid] = NODATA
+                target.write(shown, window=window)
+            advance(done / len(blocks))
+
+
+def write_cog(source: Path, target: Path, *, compression: dict[str, Any]) -> None:
+    """Turn a passing file into a cloud-optimised GeoTIFF with overviews."""
+    with rasterio.open(source, driver="GTiff") as opened:
+        predictor = "FLOATING_POINT" if np.dtype(opened.dtypes[0]).kind == "f" else "STANDARD"
+        rasterio.shutil.copy(opened, target, **_COG, **compression, predictor=predictor)
+
+
+def write_preview(image: Path, target: Path) -> None:
+    """Write a PNG of at most 800 pixels a side, see-through where there is no data."""
+    with rasterio.open(image, driver="GTiff") as source:
+        scale = min(1.0, PREVIEW_PIXELS / max(source.width, source.height))
+        height, width = max(1, round(source.height * scale)), max(1, round(source.width * scale))
+        colours: NDArray[np.uint8] = source.read(
+            [1, 2, 3], out_shape=(3, height, width), resampling=Resampling.average
+        )
+        opacity = np.where((colours != NODATA).any(axis=0), 255, 0).astype(np.uint8)
+        transform = source.transform * Affine.scale(source.width / width, source.height / height)
+    # A PNG cannot keep its position; it is given all the same, for rasterio warns of a raster without one.
+    with rasterio.open(
+        target, "w", driver="PNG", width=width, height=height, count=4, dtype="uint8", transform=transform
+    ) as picture:
+        picture.write(np.concatenate([colours, opacity[np.newaxis]]))
+
+
+def _create(path: Path, grid: Grid, *, count: int, dtype: str, nodata: float | None, **options: Any) -> Any:
+    return rasterio.open(
+        path,
+        "w",
+        width=grid.width,
+        height=grid.height,
+        count=count,
+        dtype=dtype,
+        crs=grid.crs,
+        transform=grid.transform,
+        nodata=nodata,
+        **(_PASSING | options),
+    )
