@@ -20,6 +20,8 @@ _PAGE: Final = 1000
 SHARED_FOR: Final = timedelta(seconds=5)
 SETTLE_TIME: Final = timedelta(seconds=30)
 HOLD_TIME: Final = timedelta(minutes=30)
+# A submission waits for the answers, and can do without them: few tries and little time.
+_PATIENCE: Final = {"retry_total": 2, "timeout": 20}
 _NOTHING_ASKED: Final = CapacitySnapshot(taken_at=datetime.min.replace(tzinfo=UTC))
 
 
@@ -113,12 +115,12 @@ class Capacity:
         taken_at = self._clock()
         counts, nodes_error = None, ""
         try:
-            counts = list(self._client.list_pool_node_counts(max_results=_PAGE))
+            counts = list(self._client.list_pool_node_counts(max_results=_PAGE, **_PATIENCE))
         except AzureError as error:
             nodes_error = why(error)
         pools, details_error = None, ""
         try:
-            pools = list(self._client.list_pools(select=list(POOL_FIELDS), max_results=_PAGE))
+            pools = list(self._client.list_pools(select=list(POOL_FIELDS), max_results=_PAGE, **_PATIENCE))
         except AzureError as error:
             details_error = why(error)
         return CapacitySnapshot(
