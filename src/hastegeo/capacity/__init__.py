@@ -4,6 +4,7 @@ from hastegeo.capacity.provider import HOLD_TIME, SETTLE_TIME, SHARED_FOR, Capac
 from hastegeo.capacity.reading import (
     MAX_NODES_METADATA,
     PENDING_VARIABLE,
+    QUEUED_VARIABLE,
     TIER_METADATA,
 )
 from hastegeo.capacity.reservations import Reservation
@@ -12,6 +13,7 @@ __all__ = [
     "HOLD_TIME",
     "MAX_NODES_METADATA",
     "PENDING_VARIABLE",
+    "QUEUED_VARIABLE",
     "SETTLE_TIME",
     "SHARED_FOR",
     "TIER_METADATA",

@@ -21,7 +21,8 @@ SHARED_FOR: Final = timedelta(seconds=5)
 SETTLE_TIME: Final = timedelta(seconds=30)
 HOLD_TIME: Final = timedelta(minutes=30)
 # A submission waits for the answers, and can do without them: few tries and little time.
-_PATIENCE: Final = {"retry_total": 2, "timeout": 20}
+_TRIES: Final = 2
+_PATIENCE_SECONDS: Final = 20
 _NOTHING_ASKED: Final = CapacitySnapshot(taken_at=datetime.min.replace(tzinfo=UTC))
 
 
@@ -115,12 +116,20 @@ class Capacity:
         taken_at = self._clock()
         counts, nodes_error = None, ""
         try:
-            counts = list(self._client.list_pool_node_counts(max_results=_PAGE, **_PATIENCE))
+            counts = list(
+                self._client.list_pool_node_counts(
+                    max_results=_PAGE, retry_total=_TRIES, timeout=_PATIENCE_SECONDS
+                )
+            )
         except AzureError as error:
             nodes_error = why(error)
         pools, details_error = None, ""
         try:
-            pools = list(self._client.list_pools(select=list(POOL_FIELDS), max_results=_PAGE, **_PATIENCE))
+            pools = list(
+                self._client.list_pools(
+                    select=list(POOL_FIELDS), max_results=_PAGE, retry_total=_TRIES, timeout=_PATIENCE_SECONDS
+                )
+            )
         except AzureError as error:
             details_error = why(error)
         return CapacitySnapshot(

@@ -34,7 +34,8 @@ POOL_FIELDS: Final = (
 )
 TIER_METADATA: Final = "haste_tier"
 MAX_NODES_METADATA: Final = "haste_max_nodes"
-# The user variable in which our autoscale formula leaves the tasks it saw, waiting and running.
+# The user variables in which the pools' autoscale formula leaves the tasks that it saw.
+QUEUED_VARIABLE: Final = "queued"
 PENDING_VARIABLE: Final = "pendingTasks"
 _RESULT: Final = re.compile(r"\s*\$?(?P<name>\w+)\s*=\s*(?P<value>[^;]*)")
 
@@ -129,10 +130,11 @@ def _queued(run: models.AutoScaleRun | None, running: int) -> tuple[int | None, 
         match["name"]: match["value"] for part in run.results.split(";") if (match := _RESULT.match(part))
     }
     try:
-        pending = float(found[PENDING_VARIABLE])
+        queued, pending = float(found[QUEUED_VARIABLE]), float(found[PENDING_VARIABLE])
     except (KeyError, ValueError):
         return None, None
-    return max(int(pending) - running, 0), run.timestamp
+    # The run's samples are a minute old or more: tasks that waited then and run now are taken off.
+    return max(min(int(queued), int(pending) - running), 0), run.timestamp
 
 
 def _lower(value: object) -> str:

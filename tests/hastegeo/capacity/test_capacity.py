@@ -128,7 +128,8 @@ def test_a_pool_is_read_as_the_service_tells_it(client: FakeClient, capacity: Ca
         },
         **{"unusable": 1, "startTaskFailed": 1, "offline": 1, "total": 10},
     }
-    run = {"timestamp": "2026-03-01T11:58:00Z", "results": "$TargetLowPriorityNodes=3;pendingTasks=5"}
+    results = "$TargetLowPriorityNodes=3;$NodeDeallocationOption=taskcompletion;pendingTasks=5;queued=4"
+    run = {"timestamp": "2026-03-01T11:58:00Z", "results": results}
     error = {"code": "AllocationFailed", "message": "no capacity"}
     client.pools = [autoscaled("t4", autoScaleRun=run, resizeErrors=[error])]
     found = capacity.snapshot().pools["t4"]
@@ -141,7 +142,10 @@ def test_a_pool_is_read_as_the_service_tells_it(client: FakeClient, capacity: Ca
     assert (failure.code, (START - failure.at).total_seconds()) == ("AllocationFailed", 40)
 
 
-@pytest.mark.parametrize("results", ["", "$TargetLowPriorityNodes=3", "pendingTasks=many", "nonsense;;="])
+@pytest.mark.parametrize(
+    "results",
+    ["", "$TargetLowPriorityNodes=3", "pendingTasks=5", "pendingTasks=many;queued=1", "nonsense;;="],
+)
 def test_an_autoscale_run_that_tells_no_queue_is_no_error(
     client: FakeClient, capacity: Capacity, results: str
 ) -> None:
@@ -150,6 +154,18 @@ def test_an_autoscale_run_that_tells_no_queue_is_no_error(
     details = capacity.snapshot().pools["t4"].details
     assert details is not None
     assert details.queued is None
+
+
+@pytest.mark.parametrize(("running", "queued"), [(0, 2), (1, 2), (2, 1), (3, 0), (4, 0)])
+def test_tasks_that_waited_at_the_autoscale_run_and_run_now_wait_no_more(
+    client: FakeClient, capacity: Capacity, running: int, queued: int
+) -> None:
+    run = {"timestamp": "2026-03-01T11:58:00Z", "results": "pendingTasks=3;queued=2;running=1"}
+    client.pools = [autoscaled("t4", autoScaleRun=run)]
+    client.counts = {"t4": {"running": running}}
+    details = capacity.snapshot().pools["t4"].details
+    assert details is not None
+    assert details.queued == queued
 
 
 def test_a_fixed_pool_holds_what_it_targets(client: FakeClient, capacity: Capacity) -> None:
