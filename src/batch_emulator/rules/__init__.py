@@ -1,0 +1,1 @@
+"""What the service does by itself: state machines, scheduling, scaling. No HTTP, no asyncio, no waiting."""

@@ -1,0 +1,1 @@
+"""What the account holds: resources, their states, their indexes."""

@@ -1,0 +1,5 @@
+"""The `haste` command."""
+
+from hastegeo.cli.app import main
+
+__all__ = ["main"]

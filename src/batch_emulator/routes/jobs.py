@@ -1,0 +1,116 @@
+"""Operations on jobs."""
+
+from __future__ import annotations
+
+from batch_emulator.errors import BatchError
+from batch_emulator.routes.listing import list_answer, numbered, one_answer, start_after
+from batch_emulator.routes.pools import refuse_unsupported
+from batch_emulator.routes.registry import Answer, Call, registry
+from batch_emulator.routes.render import job_json
+from batch_emulator.rules import jobs
+from batch_emulator.state.model import TaskState
+
+_STRICT_NO = (
+    ("jobManagerTask", "Job manager tasks are not run yet."),
+    ("jobPreparationTask", "Job preparation tasks are not run yet."),
+    ("jobReleaseTask", "Job release tasks are not run yet."),
+)
+
+
+@registry.operation("POST", "/jobs")
+def create_job(call: Call) -> Answer:
+    """Add a job."""
+    spec = call.body("BatchJobCreateOptions")
+    refuse_unsupported(spec, _STRICT_NO)
+    if not spec["poolInfo"].get("poolId"):
+        raise BatchError(
+            "NotSupportedByEmulator", "This emulator does not support automatic pools; give poolInfo.poolId."
+        )
+    job = jobs.add(call.world, spec)
+    return Answer(201, resource=job, headers={"Location": f"{call.world.url}/jobs/{job.id}"})
+
+
+@registry.operation("GET", "/jobs")
+def list_jobs(call: Call) -> Answer:
+    """List the jobs."""
+    items = numbered(call.world.account.jobs.values(), start_after(call))
+    return list_answer(call, "jobs", items, lambda job: job_json(call.world, job))
+
+
+@registry.operation("GET", "/jobs/{jobId}")
+def get_job(call: Call) -> Answer:
+    """Get a job."""
+    job = call.job
+    return Answer(body=one_answer(call, "jobs", job_json(call.world, job)), resource=job)
+
+
+@registry.operation("PATCH", "/jobs/{jobId}")
+def update_job(call: Call) -> Answer:
+    """Change some properties of a job."""
+    job = call.job
+    jobs.change(call.world, job, call.body("BatchJobUpdateOptions"), replace=False)
+    return Answer(200, resource=job)
+
+
+@registry.operation("PUT", "/jobs/{jobId}")
+def replace_job(call: Call) -> Answer:
+    """Replace the properties of a job that can be replaced."""
+    job = call.job
+    jobs.change(call.world, job, call.body("BatchJob"), replace=True)
+    return Answer(200, resource=job)
+
+
+@registry.operation("DELETE", "/jobs/{jobId}")
+def delete_job(call: Call) -> Answer:
+    """Delete a job with its tasks."""
+    jobs.delete(call.world, call.job)
+    return Answer(202)
+
+
+@registry.operation("POST", "/jobs/{jobId}/disable")
+def disable_job(call: Call) -> Answer:
+    """Stop running the tasks of a job."""
+    job = call.job
+    jobs.disable(call.world, job, str(call.body("BatchJobDisableOptions")["disableTasks"]).lower())
+    return Answer(202, resource=job)
+
+
+@registry.operation("POST", "/jobs/{jobId}/enable")
+def enable_job(call: Call) -> Answer:
+    """Let a disabled job run again."""
+    job = call.job
+    jobs.enable(call.world, job)
+    return Answer(202, resource=job)
+
+
+@registry.operation("POST", "/jobs/{jobId}/terminate")
+def terminate_job(call: Call) -> Answer:
+    """End a job."""
+    job = call.job
+    request = call.optional_body("BatchJobTerminateOptions")
+    jobs.terminate(call.world, job, request.get("terminateReason", "UserTerminate"))
+    return Answer(202, resource=job)
+
+
+@registry.operation("GET", "/jobs/{jobId}/taskcounts")
+def get_job_task_counts(call: Call) -> Answer:
+    """Count the tasks of a job by state."""
+    counts = dict.fromkeys(("active", "running", "completed", "succeeded", "failed"), 0)
+    slots = dict(counts)
+    for task in call.job.tasks.values():
+        names = {
+            TaskState.ACTIVE: ("active",),
+            TaskState.PREPARING: ("running",),
+            TaskState.RUNNING: ("running",),
+            TaskState.COMPLETED: ("completed", "failed" if task.result == "failure" else "succeeded"),
+        }[task.state]
+        for name in names:
+            counts[name] += 1
+            slots[name] += task.required_slots
+    return Answer(
+        body={
+            "odata.metadata": f"{call.world.url}/$metadata#taskcountsresult/@Element",
+            "taskCounts": counts,
+            "taskSlotCounts": slots,
+        }
+    )

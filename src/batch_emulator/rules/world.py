@@ -1,0 +1,85 @@
+"""What the rules act on, and what they ask of the outside."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from batch_emulator.clock import Clock, Timers
+from batch_emulator.state.model import Account, Job, Node, Pool, Task, key
+
+
+class Effects(Protocol):
+    """What the rules cause outside the account's state. All of it returns at once."""
+
+    def prepare_node(self, node: Node) -> None:
+        """Create the directories of a node that has come up."""
+        ...
+
+    def remove_node(self, node: Node) -> None:
+        """Delete everything of a node that has gone."""
+        ...
+
+    def start_run(self, task: Task) -> None:
+        """Begin a run of the task on its node; `tasks.run_started` and `tasks.run_ended` tell its fate."""
+        ...
+
+    def end_run(self, task: Task, *, upload: bool) -> None:
+        """End the task's current run now; without `upload` (the node is lost) no output is saved."""
+        ...
+
+    def remove_task_files(self, task: Task, node: Node) -> None:
+        """Delete the task's directory on a node."""
+        ...
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What differs from account to account, or is not told by the service's documentation.
+
+    Times are seconds of service time.
+    """
+
+    boot_seconds: float = 120.0
+    allocation_seconds: float = 30.0
+    restore_seconds: float = 300.0
+    requeue_counts_preemption: bool = True
+
+
+@dataclass
+class World:
+    """The account with its clock, timers and outside."""
+
+    account: Account
+    clock: Clock
+    timers: Timers
+    effects: Effects
+    nodes_root: Path
+    url: str = ""
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    _etags: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _nodes: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _order: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def now(self) -> datetime:
+        """Return the wall time."""
+        return self.clock.now()
+
+    def new_etag(self) -> str:
+        """Return an ETag that no resource has had, in the service's form."""
+        return f"0x{0x8DD000000000000 + next(self._etags):X}"
+
+    def new_node_number(self) -> int:
+        """Return a number that no node has had."""
+        return next(self._nodes)
+
+    def new_order(self) -> int:
+        """Return the next place in the scheduler's order of arrival."""
+        return next(self._order)
+
+    def pool_of(self, job: Job) -> Pool | None:
+        """Return the job's pool, or None if it does not exist (any more)."""
+        return self.account.pools.get(key(job.pool_id))
