@@ -17,6 +17,8 @@ _BATCH_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
 _SIZE: Final = re.compile(r"[1-9][0-9]*[bkmg]?")
+_SHORT_DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6})(?P<unit>[smhd])")
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _CAPABILITY: Final = re.compile(r"[A-Z][A-Z_]*")
 
 
@@ -108,10 +110,15 @@ def _tenant(value: object) -> object:
 
 
 def _duration(value: object) -> object:
-    """Take ISO 8601 (PT4H, P2D). A bare number is refused: hours and seconds look alike."""
-    if isinstance(value, str) and not value.strip().upper().startswith("P"):
-        raise ValueError("write an ISO 8601 duration, such as PT4H for four hours or P2D for two days")
-    return value.strip().upper() if isinstance(value, str) else value
+    """Take ISO 8601 (PT4H, P2D), or a number with a unit (4h, 2d). A bare number has none, and is refused."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if match := _SHORT_DURATION.fullmatch(text.lower()):
+        return timedelta(seconds=int(match["number"]) * _UNIT_SECONDS[match["unit"]])
+    if not text.upper().startswith("P"):
+        raise ValueError("write a duration, such as 4h or PT4H for four hours, or 2d or P2D for two days")
+    return text.upper()
 
 
 def _not_negative(value: timedelta) -> timedelta:

@@ -176,12 +176,25 @@ def test_tenants_named_by_long_containers_stay_apart() -> None:
     assert len(names) == 2
 
 
-def test_durations_are_iso_8601() -> None:
-    settings = Settings.load(
-        {**SHARED, "HASTE_MAX_WALL_CLOCK": "PT90M", "AZURE_BATCH_TASK_RETENTION_TIME": "p1d"}
-    )
-    assert settings.max_wall_clock == timedelta(minutes=90)
-    assert settings.task_retention_time == timedelta(days=1)
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("PT90M", timedelta(minutes=90)),
+        ("p1d", timedelta(days=1)),
+        ("P1DT2H", timedelta(hours=26)),
+        ("30m", timedelta(minutes=30)),
+        ("2d", timedelta(days=2)),
+        ("0s", timedelta(0)),
+    ],
+)
+def test_durations_are_iso_8601_or_a_number_with_a_unit(text: str, value: timedelta) -> None:
+    assert Settings.load({**SHARED, "HASTE_QUEUE_ALLOWANCE": text}).queue_allowance == value
+
+
+@pytest.mark.parametrize("text", ["4", "-PT1H", "P", "4 weeks", "1h30m", "PT-5M"])
+def test_a_duration_without_a_unit_or_below_zero_is_refused(text: str) -> None:
+    (problem,) = problems({**SHARED, "HASTE_QUEUE_ALLOWANCE": text})
+    assert problem.startswith("HASTE_QUEUE_ALLOWANCE")
 
 
 def test_what_widens_isolation_is_reported() -> None:
