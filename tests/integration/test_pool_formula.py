@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
+from azure.batch import models
 from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_emulator.autoscale import AutoScaleResult, CurrentTargets, MetricStore, evaluate
+from hastegeo.capacity.reading import pool_details
 from hastegeo.errors import ConfigurationError
 from hastegeo.routing.autoscale import NodeType, pool_formula
 
@@ -58,6 +60,19 @@ def test_the_results_tell_the_router_what_was_seen() -> None:
         "$TargetDedicatedNodes=0;$TargetLowPriorityNodes=4;$NodeDeallocationOption=taskcompletion;"
         "needed=7;pendingTasks=7;preempted=1;queued=5;running=2;seen=25;target=4;window=00:02:00"
     )
+
+
+def test_the_capacity_snapshot_reads_the_queue_from_the_results() -> None:
+    results = run(low_priority_formula(), store((5, 2, 0))).results
+    pool = models.BatchPool(
+        {
+            "id": "pool",
+            "enableAutoScale": True,
+            "autoScaleRun": {"timestamp": "2026-03-04T12:00:07Z", "results": results},
+        }
+    )
+    details = pool_details(pool, running=2)
+    assert (details.queued, details.queued_at) == (5, NOW)
 
 
 @pytest.mark.parametrize("node_type", get_args(NodeType))
