@@ -75,8 +75,8 @@ def _search(root: Path, own: Path | None, marker: str | None) -> Finding:
         if marker is None or _holds(content, marker):
             return allowed(f"read {path.relative_to(root)} of another task")
     if contents:
-        # The victim's directory may be gone or on another node. That others can be read is no denial, and that
-        # the marker was not found is no success.
+        # The victim's directory may be gone or on another node. That others can be read is no denial, and
+        # that the marker was not found is no success.
         return failed(f"read {contents} files of other tasks, and the marker was not among them")
     if refusals:
         return denied(
