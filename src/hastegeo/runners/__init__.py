@@ -3,5 +3,6 @@
 from hastegeo.runners._client import connect_batch
 from hastegeo.runners.azure_batch import AzureBatchRunner
 from hastegeo.runners.contract import LogStream, Runner, Submission
+from hastegeo.runners.explain import Explanation, explain
 
-__all__ = ["AzureBatchRunner", "LogStream", "Runner", "Submission", "connect_batch"]
+__all__ = ["AzureBatchRunner", "Explanation", "LogStream", "Runner", "Submission", "connect_batch", "explain"]

@@ -12,7 +12,15 @@ from hastegeo.runners._client import enum_text
 from hastegeo.runners._definition import POOL_VARIABLE, SPILLS_VARIABLE
 
 # What is read of a task, by its names on the wire.
-STATUS_FIELDS: Final = ("id", "state", "creationTime", "executionInfo", "nodeInfo", "environmentSettings")
+STATUS_FIELDS: Final = (
+    "id",
+    "state",
+    "creationTime",
+    "executionInfo",
+    "nodeInfo",
+    "constraints",
+    "environmentSettings",
+)
 _STATES: Final = {
     "active": TaskState.QUEUED,
     "preparing": TaskState.PREPARING,
@@ -33,7 +41,7 @@ def task_status(job_id: str, task: models.BatchTask) -> TaskStatus:
     return TaskStatus(
         ref=TaskRef(job_id, task.id),
         state=state,
-        reason=_reason(state, pool_id, run, failure),
+        reason=_reason(task, state, pool_id, failure),
         pool_id=pool_id,
         node_id=(task.node_info.node_id if task.node_info else None) or "",
         exit_code=run.exit_code if run else None,
@@ -57,11 +65,20 @@ def _state(task: models.BatchTask, failure: TaskFailure | None) -> TaskState:
     if known is not None:
         return known
     if failure is not None:
-        return TaskState.CANCELLED if failure.code == _ENDED_CODE else TaskState.FAILED
+        on_request = failure.code == _ENDED_CODE and not _ran_out_of_time(task)
+        return TaskState.CANCELLED if on_request else TaskState.FAILED
     run = task.execution_info
     if run is not None and run.exit_code:
         return TaskState.FAILED
     return TaskState.SUCCEEDED
+
+
+def _ran_out_of_time(task: models.BatchTask) -> bool:
+    """Whether the last run took its whole limit; the service tells it from a request by a text alone."""
+    run, limits = task.execution_info, task.constraints
+    started, ended = (run.start_time, run.end_time) if run else (None, None)
+    limit = limits.max_wall_clock_time if limits else None
+    return started is not None and ended is not None and limit is not None and ended - started >= limit
 
 
 def _failure(run: models.BatchTaskExecutionInfo | None) -> TaskFailure | None:
@@ -76,22 +93,18 @@ def _failure(run: models.BatchTaskExecutionInfo | None) -> TaskFailure | None:
     )
 
 
-def _reason(
-    state: TaskState, pool_id: str, run: models.BatchTaskExecutionInfo | None, failure: TaskFailure | None
-) -> str:
+def _reason(task: models.BatchTask, state: TaskState, pool_id: str, failure: TaskFailure | None) -> str:
+    run = task.execution_info
     if state is TaskState.QUEUED:
-        again = run.requeue_count if run else 0
-        return (
-            f"waits again for a node of {pool_id}: its node was lost"
-            if again
-            else f"waits for a node of {pool_id}"
-        )
+        if run is not None and run.requeue_count:
+            return f"waits again for a node of {pool_id}: its node was lost"
+        return f"waits for a node of {pool_id}"
     if state is TaskState.CANCELLED:
         return "ended on request"
-    if failure is None:
-        return (
-            "" if state is not TaskState.FAILED or run is None else f"the program exited with {run.exit_code}"
-        )
+    if state is not TaskState.FAILED:
+        return ""
+    if _ran_out_of_time(task):
+        return "the wall-clock limit was reached"
     if run is not None and run.exit_code:
         return f"the program exited with {run.exit_code}"
-    return f"{failure.code}: {failure.message}".rstrip(": ")
+    return f"{failure.code}: {failure.message}".rstrip(": ") if failure else "no reason is known"

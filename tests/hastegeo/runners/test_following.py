@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hastegeo.errors import InputError, RunnerError, TaskNotFoundError
 from hastegeo.runners import AzureBatchRunner
 
 Specs = Callable[..., TaskSpec]
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 UNKNOWN = TaskRef("no-job", "no-task")
 
 
@@ -55,6 +56,25 @@ def test_each_state_of_the_service_is_one_of_ours(
     calls = azure.calls.total()
     assert runner.status(ref).state is state
     assert azure.calls.total() == calls + 1
+
+
+@pytest.mark.parametrize(
+    ("minutes", "state"), [(479, TaskState.CANCELLED), (480, TaskState.FAILED), (481, TaskState.FAILED)]
+)
+def test_a_run_ended_at_its_limit_has_failed_and_was_not_cancelled(
+    azure: Any, runner: AzureBatchRunner, make_spec: Specs, minutes: int, state: TaskState
+) -> None:
+    ref = runner.submit(make_spec()).ref
+    start, end = NOON, NOON + timedelta(minutes=minutes)
+    become(
+        azure,
+        ref,
+        "completed",
+        failureInfo=failure("TaskEnded"),
+        startTime=start.isoformat(),
+        endTime=end.isoformat(),
+    )
+    assert runner.status(ref).state is state
 
 
 def test_a_status_keeps_the_counts_apart_and_hides_signatures(
