@@ -11,6 +11,7 @@ from batch_emulator.rules import tasks
 from batch_emulator.state.model import Job, Json
 
 _MOST_TASKS_A_CALL = 100
+_UNSUPPORTED_SOURCES = ("identityReference", "autoStorageContainerName")
 _STRICT_NO = (
     ("multiInstanceSettings", "Multi-instance tasks are not run."),
     ("applicationPackageReferences", "Application packages are not deployed."),
@@ -22,7 +23,7 @@ _STRICT_NO = (
 def create_task(call: Call) -> Answer:
     """Add a task."""
     job, spec = call.job, call.body("BatchTaskCreateOptions")
-    refuse_unsupported(spec, _STRICT_NO)
+    _refuse_what_would_be_ignored(spec)
     task = tasks.add(call.world, job, spec)
     return Answer(201, resource=task, headers={"Location": task_url(call.world, task)})
 
@@ -42,9 +43,22 @@ def create_task_collection(call: Call) -> Answer:
     )
 
 
+def _refuse_what_would_be_ignored(spec: Json) -> None:
+    refuse_unsupported(spec, _STRICT_NO)
+    places = [*spec.get("resourceFiles", ())]
+    places += [output["destination"].get("container") or {} for output in spec.get("outputFiles", ())]
+    for place in places:
+        for name in _UNSUPPORTED_SOURCES:
+            if place.get(name):
+                raise BatchError(
+                    "NotSupportedByEmulator",
+                    f"This emulator does not support {name} of files yet; give URLs with a SAS.",
+                )
+
+
 def _add_one(call: Call, job: Job, spec: Json) -> Json:
     try:
-        refuse_unsupported(spec, _STRICT_NO)
+        _refuse_what_would_be_ignored(spec)
         task = tasks.add(call.world, job, spec)
     except BatchError as error:
         return {

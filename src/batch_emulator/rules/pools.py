@@ -128,9 +128,11 @@ def delete(world: World, pool: Pool) -> None:
         pool.resize_timer.cancel()
     for node in list(pool.nodes.values()):
         _dismiss(world, node, "requeue")
-    world.timers.after(
-        world.behaviour.allocation_seconds, lambda: world.account.pools.pop(key(pool.id), None)
-    )
+
+    def gone() -> None:
+        del world.account.pools[key(pool.id)]
+
+    world.timers.after(world.behaviour.allocation_seconds, gone)
 
 
 def require_active(pool: Pool) -> None:

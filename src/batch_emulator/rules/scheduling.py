@@ -95,7 +95,7 @@ def _place(world: World, task: Task, node: Node) -> None:
     task.exit_code, task.failure, task.result, task.ended, task.container_id = None, None, None, None, None
     task.files_removed = False
     task.job.running += 1
-    world.effects.start_run(task)
+    world.effects.start_run(task, node)
 
 
 def release(world: World, task: Task) -> Node | None:

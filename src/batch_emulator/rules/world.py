@@ -23,7 +23,7 @@ class Effects(Protocol):
         """Delete everything of a node that has gone."""
         ...
 
-    def start_run(self, task: Task) -> None:
+    def start_run(self, task: Task, node: Node) -> None:
         """Begin a run of the task on its node; `tasks.run_started` and `tasks.run_ended` tell its fate."""
         ...
 
