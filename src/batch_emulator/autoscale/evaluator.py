@@ -49,6 +49,9 @@ DEDICATED: Final = "$TargetDedicatedNodes"
 LOW_PRIORITY: Final = "$TargetLowPriorityNodes"
 DEALLOCATION: Final = "$NodeDeallocationOption"
 
+# Targets are 32-bit integers on the wire (`targetDedicatedNodes` and its fellow in the REST API).
+_LARGEST_TARGET: Final = 2**31 - 1
+
 _TARGET_ALIASES: Final = {DEDICATED: "$TargetDedicated", LOW_PRIORITY: "$TargetLowPriority"}
 _TARGETS: Final = {name: full for full, alias in _TARGET_ALIASES.items() for name in (full, alias)}
 
@@ -157,8 +160,8 @@ class _Evaluation:
     def target(self, name: str) -> int:
         """Return the target as a number of nodes, truncated."""
         value, at = self._assigned_target(name)
-        if at is not None and not (math.isfinite(value) and math.trunc(value) >= 0):
-            raise EvaluationError(f"{name} must be zero or more nodes, not {value:g}", at)
+        if at is not None and not (math.isfinite(value) and 0 <= math.trunc(value) <= _LARGEST_TARGET):
+            raise EvaluationError(f"{name} must be from 0 to {_LARGEST_TARGET} nodes, not {value:g}", at)
         return math.trunc(value)
 
     def _assigned_target(self, name: str) -> tuple[float, Position | None]:

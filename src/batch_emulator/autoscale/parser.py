@@ -89,7 +89,7 @@ class _Parser:
     def _statement(self) -> Statement:
         first = self._token
         value = self._expression()
-        if isinstance(value, Name) and self._accept("="):
+        if isinstance(value, Name) and first.kind is Kind.NAME and self._accept("="):
             return Statement(value.name, self._expression(), first.at)
         if self._token.text == "=" and self._token.kind is Kind.SYMBOL:
             raise self._error("only a variable can stand left of =")

@@ -165,17 +165,19 @@ def test_a_variable_with_dollar_is_not_the_one_without(failure: Failure) -> None
     assert failure("$x = 1; y = x") == "Line 1, Col 13: unknown variable x"
 
 
-@pytest.mark.parametrize(("target", "nodes"), [("2.9", 2), ("0.5", 0), ("-0.5", 0), ("7", 7)])
+@pytest.mark.parametrize(
+    ("target", "nodes"), [("2.9", 2), ("0.5", 0), ("-0.5", 0), ("7", 7), ("2147483647", 2147483647)]
+)
 def test_a_fractional_target_is_truncated(run: Run, target: str, nodes: int) -> None:
     result = run(f"$TargetDedicatedNodes = {target}", dedicated=4)
     assert (result.error, result.target_dedicated) == (None, nodes)
     assert result.results.startswith(f"$TargetDedicatedNodes={nodes};")
 
 
-@pytest.mark.parametrize("target", ["-1", "1 / 0", "0 / 0"])
+@pytest.mark.parametrize("target", ["-1", "1 / 0", "0 / 0", "2147483648"])
 @pytest.mark.parametrize("name", ["$TargetDedicatedNodes", "$TargetLowPriority"])
 def test_a_target_that_is_no_number_of_nodes_is_an_error(failure: Failure, name: str, target: str) -> None:
-    assert "must be zero or more nodes" in failure(f"a = 1;\n  {name} = {target}")
+    assert "must be from 0 to 2147483647 nodes, not " in failure(f"a = 1;\n  {name} = {target}")
     assert failure(f"a = 1;\n  {name} = {target}").startswith("Line 2, Col 3: ")
 
 

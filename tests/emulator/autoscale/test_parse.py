@@ -46,6 +46,7 @@ def test_formulas_are_parsed(formula: str, statements: int) -> None:
         ("a = max(1,)", 1, 11, "expected an expression, found ')'"),
         ("a = 1 ? 2;", 1, 10, "expected ':' in a conditional, found ';'"),
         ("1 = 2", 1, 3, "only a variable can stand left of ="),
+        ("(a) = 2", 1, 5, "only a variable can stand left of ="),
         ("a = b = 2", 1, 7, "expected ';' between two statements, found '='"),
         ("a = 5 % 2", 1, 7, "the language has no operator %"),
         ("a = 1 & 2", 1, 7, "expected &&, found a single &"),
