@@ -1,0 +1,7 @@
+"""What moves between a task's directory and blob storage: resource files before the run, output files after it."""
+
+from batch_emulator.nodes.transfers.downloads import download_resource_files
+from batch_emulator.nodes.transfers.storage import Cancelled, TransferError, Transfers
+from batch_emulator.nodes.transfers.uploads import upload_output_files
+
+__all__ = ["Cancelled", "TransferError", "Transfers", "download_resource_files", "upload_output_files"]
