@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from azure.batch import models
 
-from hastegeo.credentials import Grant, request_scope
+from hastegeo.credentials import Grant, grant_lifetime, request_scope
 from hastegeo.domain import (
     BlobInput,
     Decision,
@@ -102,6 +103,17 @@ def scopes(spec: TaskSpec, settings: Settings, ref: TaskRef) -> Iterator[GrantSc
         yield _variable_scope(access, variable)
     if settings.output_container_url:
         yield access.scope(GrantKind.OUTPUTS, settings.output_container_url, prefix=log_prefix(ref))
+
+
+def task_lifetime(spec: TaskSpec, settings: Settings) -> timedelta:
+    """Return how long a task's grants must live. Raises `GrantRefusedError` where storage cannot grant it."""
+    return grant_lifetime(
+        queue_allowance=settings.queue_allowance,
+        wall_clock=spec.max_wall_clock or settings.max_wall_clock,
+        retries=spec.max_retries,
+        expected_requeues=settings.expected_requeues,
+        upload_margin=settings.upload_margin,
+    )
 
 
 def build_task(

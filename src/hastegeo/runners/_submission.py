@@ -8,16 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
 from azure.batch import BatchClient, models
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 
 from hastegeo.capacity import Capacity, Reservation
-from hastegeo.credentials import Grant, GrantMinter, authorise, grant_lifetime
+from hastegeo.credentials import Grant, GrantMinter, authorise
 from hastegeo.domain import Decision, TaskRef, TaskSpec, Workload
-from hastegeo.errors import HasteError, InputError, RunnerError, TaskConflictError
+from hastegeo.errors import HasteError, RunnerError
 from hastegeo.routing import select_pool
 from hastegeo.runners._client import as_runner_error, enum_text, error_code
 from hastegeo.runners._definition import (
@@ -27,9 +26,11 @@ from hastegeo.runners._definition import (
     StorageAccess,
     build_task,
     scopes,
+    task_lifetime,
 )
 from hastegeo.runners._ids import fingerprint, task_id
 from hastegeo.runners._jobs import JobBook
+from hastegeo.runners._refusals import check_tenant, conflict, some_failed
 from hastegeo.runners._status import environment
 from hastegeo.runners.contract import Submission
 from hastegeo.settings import Settings
@@ -111,10 +112,7 @@ class Submitter:
         ordered = [results[index] for index in range(len(specs))]
         errors = [found for found in ordered if isinstance(found, HasteError)]
         if errors:
-            raise RunnerError(
-                f"{len(errors)} of {len(specs)} tasks were not submitted; the first: {errors[0].message}",
-                hint=errors[0].hint,
-            ) from errors[0]
+            raise some_failed(errors, len(specs)) from errors[0]
         return [found for found in ordered if isinstance(found, Submission)]
 
     def dry_run(self, spec: TaskSpec) -> tuple[Decision, models.BatchTaskCreateOptions]:
@@ -128,13 +126,9 @@ class Submitter:
 
     def _check(self, spec: TaskSpec) -> None:
         """Refuse what cannot be carried out before anything is asked of any service."""
-        if spec.tenant != self._tenant.name:
-            raise InputError(
-                f"Task {spec.key} is of tenant {spec.tenant}, but this environment is {self._tenant.name}.",
-                hint="Submit it from its own environment, or set HASTE_TENANT.",
-            )
+        check_tenant(spec, self._tenant)
         if self._settings.use_sas:
-            self._lifetime(spec)
+            task_lifetime(spec, self._settings)
             for scope in scopes(spec, self._settings, TaskRef("job", task_id(spec))):
                 authorise(scope, self._tenant)
 
@@ -146,7 +140,7 @@ class Submitter:
             return None
         known, submission = found
         if known != fingerprint(spec):
-            raise _conflict(spec, submission.ref)
+            raise conflict(spec, submission.ref)
         if self._read(submission.ref) is None:
             return None
         return replace(submission, created=False)
@@ -179,20 +173,11 @@ class Submitter:
                 scopes(spec, self._settings, ref),
                 tenant=self._tenant,
                 task=str(ref),
-                lifetime=self._lifetime(spec),
+                lifetime=task_lifetime(spec, self._settings),
             )
         access = StorageAccess(self._settings, {grant.scope: grant for grant in grants})
         task = build_task(spec, self._settings, placement, access)
         return _Prepared(spec, placement, reservation, grants, task)
-
-    def _lifetime(self, spec: TaskSpec) -> timedelta:
-        return grant_lifetime(
-            queue_allowance=self._settings.queue_allowance,
-            wall_clock=spec.max_wall_clock or self._settings.max_wall_clock,
-            retries=spec.max_retries,
-            expected_requeues=self._settings.expected_requeues,
-            upload_margin=self._settings.upload_margin,
-        )
 
     def _add(self, prepared: _Prepared) -> Submission:
         for last in (False,) * (_TRIES - 1) + (True,):
@@ -259,7 +244,7 @@ class Submitter:
         if variables.get(SUBMISSION_VARIABLE) == prepared.placement.submission_id:
             return self._created(prepared)
         if variables.get(FINGERPRINT_VARIABLE) != fingerprint(prepared.spec):
-            raise _conflict(prepared.spec, ref)
+            raise conflict(prepared.spec, ref)
         self._capacity.release(prepared.reservation)
         submission = Submission(ref=ref, decision=prepared.placement.decision, created=False)
         self._remember(prepared.spec, submission)
@@ -276,10 +261,3 @@ class Submitter:
             return None
         except AzureError as error:
             raise as_runner_error(error, f"read the task {ref}") from None
-
-
-def _conflict(spec: TaskSpec, ref: TaskRef) -> TaskConflictError:
-    return TaskConflictError(
-        f"The task {ref} exists already with another definition than the key {spec.key!r} has now.",
-        hint="Give the new task another key, or clean up the old one first.",
-    )

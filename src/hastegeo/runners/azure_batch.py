@@ -15,9 +15,9 @@ from azure.identity import DefaultAzureCredential
 from hastegeo.capacity import Capacity
 from hastegeo.credentials import Clock, GrantLedger, GrantMinter, default_ledger_path, utc_now
 from hastegeo.domain import Decision, TaskFile, TaskRef, TaskSpec, TaskState, TaskStatus, Workload
-from hastegeo.errors import TaskNotFoundError
 from hastegeo.runners._client import as_runner_error, connect_batch, error_code
 from hastegeo.runners._jobs import JobBook
+from hastegeo.runners._refusals import not_found
 from hastegeo.runners._status import STATUS_FIELDS, task_status
 from hastegeo.runners._streams import NodeFiles, StoredFiles, TaskStreams
 from hastegeo.runners._submission import Submitter
@@ -96,7 +96,7 @@ class AzureBatchRunner(Runner):
         try:
             task = self._client.get_task(ref.job_id, ref.task_id, select=list(STATUS_FIELDS))
         except ResourceNotFoundError:
-            raise _not_found(ref) from None
+            raise not_found(ref) from None
         except AzureError as error:
             raise as_runner_error(error, f"read the task {ref}") from None
         status = task_status(ref.job_id, task)
@@ -123,7 +123,7 @@ class AzureBatchRunner(Runner):
         try:
             self._client.terminate_task(ref.job_id, ref.task_id)
         except ResourceNotFoundError:
-            raise _not_found(ref) from None
+            raise not_found(ref) from None
         except ResourceExistsError as error:
             if error_code(error) != "TaskCompleted":
                 raise as_runner_error(error, f"end the task {ref}") from None
@@ -163,9 +163,3 @@ class AzureBatchRunner(Runner):
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _not_found(ref: TaskRef) -> TaskNotFoundError:
-    return TaskNotFoundError(
-        f"There is no task {ref}.", hint="It may have been cleaned up; `haste ls` shows what there is."
-    )

@@ -254,6 +254,14 @@ class SettingsFields(BaseModel):
         default=timedelta(minutes=10),
         description="How long a pool's allocation failure sends tasks elsewhere.",
     )
+    local_root: str = _setting(
+        "HASTE_LOCAL_ROOT",
+        default="",
+        description="Folder of the local runner. Unset: haste/local in the user's state folder.",
+    )
+    local_slots: int = _setting(
+        "HASTE_LOCAL_SLOTS", default=1, ge=1, description="Tasks that the local runner runs at once."
+    )
     shm_size: Size = _setting(
         "HASTE_SHM_SIZE", default="2g", description="Shared memory of a task's container."
     )

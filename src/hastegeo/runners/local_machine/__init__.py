@@ -1,0 +1,1 @@
+"""The local runner and the process that carries out its tasks."""
