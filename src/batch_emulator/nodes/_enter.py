@@ -1,14 +1,14 @@
-"""Builds the sandbox's file system and then becomes another program; the `unshare` driver's counterpart of bwrap.
+"""Builds a sandbox's file system and becomes another program; what bwrap does, for the `unshare` driver.
 
 Run as `python -I -S _enter.py PLAN_FD PROGRAM ARGUMENT...` inside fresh mount, PID, IPC, UTS (and network)
-namespaces, with the capabilities to mount in them. The plan is JSON on the descriptor: `{"hostname", "loopback",
-"mounts": [...]}`, where each mount is one of
+namespaces, with the capabilities to mount in them. The plan is JSON on the descriptor: `{"hostname",
+"loopback", "mounts": [...]}`, where each mount is one of
 
     {"kind": "bind", "source", "target", "read_only"}    {"kind": "symlink", "target", "to"}
-    {"kind": "tmpfs", "target", "mode", "size"}          {"kind": "proc", "target"}    {"kind": "dev", "target"}
+    {"kind": "tmpfs", "target", "mode", "size"}          {"kind": "proc" or "dev", "target"}
 
-Mounts are made in order, on an empty root. Nothing of the old root can be reached afterwards, and the new root
-directory itself is read-only.
+Mounts are made in order, on an empty root. Nothing of the old root can be reached afterwards, and the new
+root directory itself is read-only.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> None:
     """Build the file system of the plan, then `exec` the given program."""
-    with open(int(sys.argv[1]), encoding="utf-8") as source:
+    with os.fdopen(int(sys.argv[1]), encoding="utf-8") as source:
         plan = json.load(source)
     socket.sethostname(plan["hostname"])
     if plan["loopback"]:
         _raise_loopback()
     _build(plan["mounts"])
-    os.execv(sys.argv[2], sys.argv[2:])
+    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - becoming another program is the purpose
 
 
 def _raise_loopback() -> None:
@@ -69,7 +69,8 @@ def _build(mounts: list[dict[str, Any]]) -> None:
         _KINDS[mount["kind"]](mount, _NEW / mount["target"].lstrip("/"))
     _restrict(_NEW, _ATTR_RDONLY, recursive=False)
     os.chdir(_NEW)
-    _pivot_root(Path("."), Path("."))
+    # The old root ends up mounted on the new one, from where it is taken away.
+    _pivot_root(Path(), Path())
     _check(_libc.umount2(b".", _MNT_DETACH), "umount of the old root")
     os.chdir("/")
 

@@ -1,18 +1,20 @@
 """PID 1 of a sandbox: starts the task's program, forwards its allowed connections, reaps, reports.
 
-Run as `python -I -S _init.py CONTROL_FD` with the launch (JSON) on standard input. It is one self-contained file
-because the sandbox's interpreter runs it without site packages. Its own environment and command line hold nothing
-of the task, and it cannot be traced by it.
+Run as `python -I -S _init.py CONTROL_FD` with the launch (JSON) on standard input. It is one self-contained
+file because the sandbox's interpreter runs it without site packages. Its own environment and command line
+hold nothing of the task, and it cannot be traced by it.
 
-`CONTROL_FD` is one end of a SOCK_SEQPACKET pair, the other end is the node agent. It is also the sandbox's lifeline: when
-the agent closes it or dies, this process exits, and the kernel kills everything in its PID namespace.
+`CONTROL_FD` is one end of a SOCK_SEQPACKET pair, the other end is the node agent. It is also the sandbox's
+lifeline: when the agent closes it or dies, this process exits, and the kernel kills everything in its PID
+namespace.
 
-    to the agent    {"started": true} | {"failed": {"step", "errno", "message"}} | {"connect": id, "endpoint": index} |
-                    {"exit": code}
+    to the agent    {"started": true} | {"failed": {"step", "errno", "message"}} | {"exit": code}
+                    {"connect": id, "endpoint": index}
     from the agent  {"connected": id} with one connected socket attached | {"refused": id}
 
-A connection to an allowed endpoint is opened by the agent, outside of the sandbox, and its descriptor is handed in:
-a socket stays in the network namespace where it was made. The program's side only ever talks to a listener here.
+A connection to an allowed endpoint is opened by the agent, outside of the sandbox, and its descriptor is
+handed in: a socket stays in the network namespace where it was made. The program's side only ever talks to
+a listener here.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def main() -> int:
     """Run one launch and return the program's exit code (128 + n when signal n ended it)."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    with open(0, encoding="utf-8", closefd=False) as source:
+    with os.fdopen(0, encoding="utf-8", closefd=False) as source:
         launch = json.load(source)
     _replace_standard_input()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -110,7 +112,7 @@ def _start(launch: dict[str, Any]) -> int:
         os.write(mapped_write, b"m")
     os.close(mapped_write)
     os.close(unshared_read)
-    with open(report_read, "rb") as reader:
+    with os.fdopen(report_read, "rb") as reader:
         report = reader.read()
     if report:
         os.waitpid(program, 0)
@@ -145,7 +147,7 @@ def _become_program(launch: dict[str, Any], report: int, unshared: int, mapped: 
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         step = "exec"
-        os.execvpe(launch["argv"][0], launch["argv"], launch["environment"])
+        os.execvpe(launch["argv"][0], launch["argv"], launch["environment"])  # noqa: S606 - no shell: as Batch
     except OSError as error:
         os.write(report, json.dumps([step, error.errno or 0, error.strerror or str(error)]).encode())
     except BaseException as error:  # noqa: BLE001 - a forked child must never return into the parent's code
@@ -157,7 +159,7 @@ def _map_identity(program: int, identity: dict[str, int]) -> None:
     line = f"{identity['inner']} {identity['outer']} 1\n"
     try:
         for name in ("uid_map", "gid_map"):
-            with open(f"/proc/{program}/{name}", "w", encoding="ascii") as target:
+            with os.fdopen(os.open(f"/proc/{program}/{name}", os.O_WRONLY), "w") as target:
                 target.write(line)
     except OSError as error:
         os.kill(program, signal.SIGKILL)
@@ -190,7 +192,7 @@ def drop_capabilities() -> None:
             break
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
-    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+    with os.fdopen(os.open("/proc/self/status", os.O_RDONLY), errors="replace") as status:
         held = [line for line in status if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))]
     if len(held) != 4 or any(int(line.split()[1], 16) for line in held):
         raise OSError(errno.EPERM, "capabilities could not be dropped")

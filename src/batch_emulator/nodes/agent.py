@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -94,17 +93,21 @@ def create_agent(
     """Make the node agent.
 
     `driver` is `bubblewrap`, `unshare`, `process`, or `auto` for the first that works here (in that order).
-    `images` maps container images to local commands. `egress` None gives tasks this machine's network; a list of
-    loopback endpoints (`127.0.0.1:10000`) gives each task a network of its own in which only those answer.
-    `environment` is set in every task, below the task's own variables; the certificate files it names are
-    readable in the sandboxes and are what transfers trust. `read_only_paths` are readable in them as well.
+    `images` maps container images to local commands. `egress` None gives tasks this machine's network; a
+    list of loopback endpoints (`127.0.0.1:10000`) gives each task a network of its own in which only those
+    answer. `environment` is set in every task, below the task's own variables; the certificate files it
+    names are readable in the sandboxes and are what transfers trust. `read_only_paths` are readable in them
+    as well.
 
-    DriverUnavailableError if the driver does not work here; ValueError for an unknown driver or a bad endpoint.
+    DriverUnavailableError if the driver does not work here; ValueError for an unknown driver or a bad
+    endpoint.
     """
     variables = dict(environment or {})
     chosen = choose_driver(driver)
     executor = ThreadPoolExecutor(_TRANSFER_THREADS, thread_name_prefix="node-transfers")
-    certificates = [Path(variables[name]) for name in _CA_VARIABLES if os.path.isabs(variables.get(name, ""))]
+    certificates = [
+        Path(variables[name]) for name in _CA_VARIABLES if variables.get(name, "").startswith("/")
+    ]
     context = RunContext(
         driver=chosen,
         images=images or ImageTable(),

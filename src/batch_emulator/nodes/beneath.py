@@ -44,7 +44,7 @@ def open_root(root: Path) -> int:
 
 
 def open_directory(root: int, parts: Sequence[str]) -> int:
-    """Open the directory at `parts` below `root`. OSError (ENOTDIR, ELOOP) where a component is a link or a file."""
+    """Open the directory at `parts` below `root`. OSError where a component is a link or a file."""
     current = os.open(".", _DIRECTORY, dir_fd=root)
     for part in parts:
         with opened(current):
@@ -53,7 +53,7 @@ def open_directory(root: int, parts: Sequence[str]) -> int:
 
 
 def make_directories(root: int, parts: Sequence[str], *, mode: int, owner: int | None = None) -> int:
-    """Like `open_directory`, creating what is missing with `mode` and, if given, `owner` as user and group id."""
+    """Like `open_directory`, creating what is missing with `mode` and, if given, `owner` (user and group)."""
     current = os.open(".", _DIRECTORY, dir_fd=root)
     for part in parts:
         with opened(current):
@@ -71,7 +71,7 @@ def make_directories(root: int, parts: Sequence[str], *, mode: int, owner: int |
 
 
 def create_file(root: int, parts: Sequence[str], *, mode: int, owner: int | None = None) -> int:
-    """Create a file (replacing a file or link of that name) in an existing directory and open it for writing."""
+    """Create a file in an existing directory, replacing a file or link, and open it for writing."""
     with opened(open_directory(root, parts[:-1])) as directory:
         with suppress(FileNotFoundError):
             os.unlink(parts[-1], dir_fd=directory)
@@ -97,7 +97,7 @@ def open_file(root: int, parts: Sequence[str]) -> int:
 
 
 def resolve_links(root: int, parts: Sequence[str], *, seen_as: str) -> tuple[str, ...]:
-    """Follow the links in `parts` as far as they stay below `root`, which the task sees as the path `seen_as`.
+    """Follow the links in `parts` while they stay below `root`, which the task sees as the path `seen_as`.
 
     OSError ELOOP if a link leads out of the root, or round in a circle.
     """
@@ -132,7 +132,7 @@ def resolve_links(root: int, parts: Sequence[str], *, seen_as: str) -> tuple[str
 
 
 def walk(root: int) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield every entry that is a file or a link below `root` as (path components, is a link), in sorted order.
+    """Yield every file and link below `root`, in sorted order, as (path components, whether it is a link).
 
     Directories that cannot be read are skipped, special files too.
     """
@@ -154,8 +154,8 @@ def walk(root: int) -> Iterator[tuple[tuple[str, ...], bool]]:
 def remove_tree(parent: int, name: str) -> None:
     """Delete `name` in the directory `parent`, whatever it is and however deep; nothing if it is not there.
 
-    Deep trees are flattened first (each directory is moved up into the top one), so that neither the stack nor
-    the number of open files grows with the depth.
+    Deep trees are flattened first (each directory is moved up into the top one), so that neither the stack
+    nor the number of open files grows with the depth.
     """
     try:
         if not stat.S_ISDIR(os.lstat(name, dir_fd=parent).st_mode):
@@ -197,7 +197,7 @@ def _make_movable(parent: int, name: str) -> None:
     with opened(handle):
         if stat.S_IMODE(os.fstat(handle).st_mode) & 0o700 != 0o700:
             # By the descriptor, for a path could be replaced by a link in the meantime.
-            os.chmod(f"/proc/self/fd/{handle}", 0o700)
+            Path(f"/proc/self/fd/{handle}").chmod(0o700)
 
 
 def _free_name(directory: int, numbers: Iterator[int]) -> str:

@@ -1,7 +1,7 @@
 """What the rules ask of a node, and what a node answers: the only words the two rooms share.
 
-The rules (state machines, scheduling) decide WHEN a task runs and what its end means. A node agent only carries
-out one run of one task, and reports facts. It never retries, never changes states, and knows no HTTP.
+The rules (state machines, scheduling) decide WHEN a task runs and what its end means. A node agent only
+carries out one run of one task, and reports facts. It never retries, never changes states, and knows no HTTP.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ResourceFile:
 class OutputFile:
     """One pattern of files to upload when the task ends.
 
-    `container_url` carries its SAS. `path` is the blob name where `file_pattern` has no wildcard, else the prefix.
-    `condition` is `taskSuccess`, `taskFailure` or `taskCompletion`.
+    `container_url` carries its SAS. `path` is the blob name where `file_pattern` has no wildcard, else the
+    prefix. `condition` is `taskSuccess`, `taskFailure` or `taskCompletion`.
     """
 
     file_pattern: str
@@ -145,7 +145,7 @@ class NodeAgent(Protocol):
         ...
 
     def prepare_node(self, node_root: Path) -> None:
-        """Create the directory layout of a fresh node (workitems, shared, startup, applications, fsmounts, volatile)."""
+        """Create the layout of a fresh node (workitems, shared, startup, applications, fsmounts, volatile)."""
         ...
 
     def start(self, launch: TaskLaunch, *, on_started: Callable[[datetime], None]) -> RunHandle:

@@ -16,7 +16,7 @@ class Endpoint:
 
 
 def parse_endpoints(texts: Iterable[str]) -> tuple[Endpoint, ...]:
-    """Read `127.0.0.1:10000` or `[::1]:443`. ValueError for anything that is not a loopback address with a port.
+    """Read `127.0.0.1:10000` or `[::1]:443`. ValueError for what is not a loopback address with a port.
 
     Only loopback can be offered: a sandbox has no other interface on which the same address would answer.
     """

@@ -1,7 +1,7 @@
 """Container images as local commands: the table that says what an image runs on this machine.
 
-A sandbox has no image of its own; it sees this machine's system read-only. So each image that tasks may name is
-mapped to a command (its entry point), in a TOML file:
+A sandbox has no image of its own; it sees this machine's system read-only. So each image that tasks may name
+is mapped to a command (its entry point), in a TOML file:
 
     ["haste/imageryprep:latest"]
     command = ["/opt/haste/bin/python", "-m", "hastegeo.workflows.imageryprep"]
@@ -28,7 +28,7 @@ _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
 
 class ImageTableError(ValueError):
-    """The image table cannot be read or says something it must not; the message names the file and the key."""
+    """The image table cannot be read or is not well formed; the message names the file and the key."""
 
 
 class RunOptionsError(ValueError):
@@ -71,7 +71,7 @@ class ImageTable:
 
 
 def load_images(path: Path) -> ImageTable:
-    """Read an image table. ImageTableError says what is wrong with it. Relative paths are relative to the file."""
+    """Read an image table; paths in it are relative to the file. ImageTableError says what is wrong."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -111,9 +111,9 @@ def _strings(where: str, entry: dict[str, Any], key: str) -> tuple[str, ...]:
 def parse_run_options(text: str) -> RunOptions:
     """Understand `containerRunOptions`, or refuse them.
 
-    What only takes rights away is accepted, for a sandbox never gives them (`--cap-drop`, `no-new-privileges`,
-    `--rm`, `--init`); `--shm-size` and `--env` have their effect. Everything else raises RunOptionsError:
-    privileges, host namespaces, mounts, limits that would not be enforced. This is stricter than the service.
+    What only takes rights away is accepted, for a sandbox never gives them (`--cap-drop`, `--rm`, `--init`,
+    `no-new-privileges`); `--shm-size` and `--env` have their effect. Everything else raises RunOptionsError:
+    privileges, host namespaces, mounts, limits that would not be enforced. The service is less strict.
     """
     try:
         words = shlex.split(text)

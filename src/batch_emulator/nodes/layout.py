@@ -1,8 +1,8 @@
 """The directory layout of a node, and which part of it, and which variables of it, a task gets to see.
 
 The layout and the rule of the bind mounts are Azure's (reference of `containerHostBatchBindMounts`, API
-2024-07-01.20.0 and later): a container task sees the whole node root read-write unless it names what it needs;
-what it does not name it cannot reach, and the AZ_BATCH_* variables of it are not set.
+2024-07-01.20.0 and later): a container task sees the whole node root read-write unless it names what it
+needs; what it does not name it cannot reach, and the AZ_BATCH_* variables of it are not set.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class VisiblePath:
 def prepare_node(node_root: Path, *, owner: int | None) -> None:
     """Create the directories of a fresh node; `owner` is the task user, where tasks run as another user.
 
-    Job directories stay the emulator's own: a task may change what is in another task's directory (as on Azure,
-    where it is mounted), but cannot put anything in the place of one.
+    Job directories stay the emulator's own: a task may change what is in another task's directory (as on
+    Azure, where it is mounted), but cannot put anything in the place of one.
     """
     node_root.mkdir(parents=True, exist_ok=True)
     node_root.chmod(0o755)
@@ -58,7 +58,7 @@ def prepare_node(node_root: Path, *, owner: int | None) -> None:
 
 
 def prepare_task(node_root: Path, task_path: str, *, owner: int | None) -> None:
-    """Create the task's directory with an empty working directory. What an earlier run left there is removed."""
+    """Create the task's directory with an empty working directory, in place of what an earlier run left."""
     parts = split_relative(task_path)
     with (
         opened(open_root(node_root)) as root,
@@ -88,10 +88,10 @@ def visible_paths(launch: TaskLaunch) -> tuple[VisiblePath, ...]:
 def task_environment(
     launch: TaskLaunch, *, image: Mapping[str, str], agent: Mapping[str, str], view: str = NODE_ROOT
 ) -> dict[str, str]:
-    """The environment of the program: the task's own variables over the image's over the agent's over defaults.
+    """The program's environment: the task's own variables over the image's, the agent's, and defaults.
 
-    `view` is where the program sees the node root. Where that is not `NODE_ROOT` (plain processes), the service's
-    variables are changed to it.
+    `view` is where the program sees the node root. Where that is not `NODE_ROOT` (plain processes), the
+    service's variables are changed to it.
     """
     task_directory = f"{view}/{launch.task_path}"
     working_directory = f"{task_directory}/{WORKING_DIRECTORY}"

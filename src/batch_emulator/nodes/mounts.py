@@ -31,6 +31,7 @@ _ETC = (
     "services",
     "ssl",
 )
+_PRIVATE = ("/tmp", "/var/tmp")  # noqa: S108 - inside the sandbox, where they are its own
 _DEFAULT_SHM_BYTES = 64 * 1024**2  # as Docker's
 
 
@@ -124,10 +125,9 @@ def system_mounts(*, host_network: bool) -> tuple[Mount, ...]:
     mounts += [
         Proc(),
         Dev(),
-        Tmpfs(target="/tmp"),
-        Tmpfs(target="/var/tmp"),
+        *(Tmpfs(target=target) for target in _PRIVATE),
         Tmpfs(target="/run", mode=0o755),
-    ]  # noqa: S108 - paths inside the sandbox
+    ]
     mounts += [bind(f"/etc/{name}", f"/etc/{name}") for name in _ETC if Path("/etc", name).exists()]
     mounts += [bind(str(_SKELETON / name), f"/etc/{name}") for name in ("passwd", "group", "nsswitch.conf")]
     hosts = "/etc/hosts" if host_network and Path("/etc/hosts").exists() else str(_SKELETON / "hosts")
@@ -141,13 +141,13 @@ def system_mounts(*, host_network: bool) -> tuple[Mount, ...]:
 
 
 def interpreter_paths() -> tuple[Path, ...]:
-    """What the running Python needs: its prefixes, every link on the way to its binary, this distribution's source."""
+    """What the running Python needs: its prefixes, all links to its binary, and this distribution."""
     paths = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix), Path(sys.base_exec_prefix)]
-    hop = sys.executable
-    paths.append(Path(hop))
-    while os.path.islink(hop):
-        hop = os.path.normpath(os.path.join(os.path.dirname(hop), os.readlink(hop)))
-        paths.append(Path(hop))
+    hop = Path(sys.executable)
+    paths.append(hop)
+    while os.path.islink(hop):  # noqa: PTH114 - Path.is_symlink raises where a directory must not be searched
+        hop = hop.parent / hop.readlink()
+        paths.append(hop)
     paths.append(Path(__file__).parents[2])
     return tuple(paths)
 
@@ -161,7 +161,7 @@ def read_only_mounts(paths: Iterable[Path]) -> tuple[Bind, ...]:
     for path in paths:
         real = os.path.realpath(path)
         if os.access(real, os.R_OK) and real != "/":
-            targets.update((os.path.abspath(path), real))
+            targets.update((os.path.abspath(path), real))  # noqa: PTH100 - its links are to be kept
     kept: list[Bind] = []
     for target in sorted(targets):
         seen = (*_SYSTEM, *(other.target for other in kept))
@@ -173,9 +173,9 @@ def read_only_mounts(paths: Iterable[Path]) -> tuple[Bind, ...]:
 def task_mounts(node_root: Path, task_path: str, visible: Sequence[VisiblePath]) -> tuple[Mount, ...]:
     """The node as one task sees it, below `NODE_ROOT`.
 
-    A directory that was selected and does not exist (no preparation task ran) is left out. Where the task's own
-    directory is out of sight, the working directory is an empty private one. MountError if a path below the node
-    root has been replaced by a link.
+    A directory that was selected and does not exist (no preparation task ran) is left out. Where the task's
+    own directory is out of sight, the working directory is an empty private one. MountError if a path below
+    the node root has been replaced by a link.
     """
     root = node_root.resolve(strict=True)
     working_directory = f"{NODE_ROOT}/{task_path}/{WORKING_DIRECTORY}"

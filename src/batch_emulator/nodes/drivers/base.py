@@ -1,6 +1,7 @@
 """What a driver is: the way to run one program on this machine, confined as far as the driver can.
 
-Drivers know nothing of tasks. They are given a program with the file system it shall see, start it, and kill it.
+Drivers know nothing of tasks. They are given a program with the file system it shall see, start it, and
+kill it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from batch_emulator.nodes.mounts import Mount
 
 
 class ProgramError(Exception):
-    """The program could not be started. `step` is `exec` when the program itself is at fault, else the sandbox is.
+    """The program could not be started. `step` is `exec` when the program itself is at fault.
 
     `errno` is the system's error number, 0 where there is none.
     """
@@ -29,9 +30,9 @@ class ProgramError(Exception):
 class Program:
     """One program to run.
 
-    `stdout` and `stderr` are open descriptors, which stay the caller's to close. `mounts` is the whole file system it
-    sees, in order. `egress` None gives the host's network; else a network of its own in which exactly these
-    endpoints answer. `elevated` makes it user 0 inside (with no power over anything outside).
+    `stdout` and `stderr` are open descriptors, which stay the caller's to close. `mounts` is the whole file
+    system it sees, in order. `egress` None gives the host's network; else a network of its own in which
+    exactly these endpoints answer. `elevated` makes it user 0 inside (with no power over anything outside).
     """
 
     argv: Sequence[str]

@@ -34,8 +34,8 @@ class Channel:
         self._connecting: set[asyncio.Task[None]] = set()
         self._open = True
         self.exit_code: int | None = None
-        self.started: asyncio.Future[None] = self._loop.create_future()
-        """Done when the program runs; ProgramError when it could not be started; cancelled with the channel."""
+        self.started: asyncio.Future[bool] = self._loop.create_future()
+        """True once the program runs, false if PID 1 ended before; ProgramError if it cannot be started."""
         self._loop.add_reader(connection.fileno(), self.hear)
 
     def close(self) -> None:
@@ -46,7 +46,8 @@ class Channel:
             self._connection.close()
             for task in self._connecting:
                 task.cancel()
-            self.started.cancel()
+            if not self.started.done():
+                self.started.set_result(False)
 
     def hear(self) -> None:
         """Take in everything that PID 1 has reported so far."""
@@ -65,7 +66,7 @@ class Channel:
     def _handle(self, message: dict[str, Any]) -> None:
         if "started" in message:
             if not self.started.done():
-                self.started.set_result(None)
+                self.started.set_result(True)
         elif "failed" in message:
             failed = message["failed"]
             if not self.started.done():
@@ -104,7 +105,7 @@ class Channel:
 
 
 async def wait_for_exit(process_id: int) -> None:
-    """Return when the child process has ended; it stays to be reaped. Works on every event loop and in any thread."""
+    """Return when the child process has ended; it stays to be reaped. Works on every event loop."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     descriptor = os.pidfd_open(process_id)

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class DriverUnavailableError(RuntimeError):
-    """The driver that was asked for does not work on this machine; the message says what its probe met."""
+    """The driver that was asked for does not work on this machine; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +44,15 @@ class DriverProbe:
 
 
 def probe_drivers(names: Sequence[str] = DRIVERS) -> tuple[DriverProbe, ...]:
-    """Try drivers in the order of preference, each by a whole sandbox: mounts, /proc, network, user. Takes about
-    a tenth of a second each.
-    """  # noqa: D205 - two sentences, both needed
+    """Try drivers in the order of preference, each with a whole sandbox: mounts, /proc, network and user."""
     return tuple(_probe(name) for name in names)
 
 
 def choose_driver(name: str) -> Driver:
-    """The driver of that name, or with `auto` the first that works. DriverUnavailableError, ValueError if unknown."""
+    """The driver of that name, or with `auto` the first that works, plain processes if none does.
+
+    DriverUnavailableError if the named one does not work here, ValueError if there is none of that name.
+    """
     if name not in {AUTO, *DRIVERS}:
         raise ValueError(f"unknown driver {name!r}; known: {', '.join((AUTO, *DRIVERS))}")
     problems: list[str] = []

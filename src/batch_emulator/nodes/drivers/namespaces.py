@@ -1,8 +1,8 @@
 """Drivers that confine a program in Linux namespaces; they differ in which tool makes the namespaces.
 
-In both, PID 1 of the sandbox is `_init.py`, which starts the program without capabilities and in a user namespace
-of its own. Where the emulator is root, the program's user on this machine is another one than root, and the
-tools run as root; else everything runs as the emulator's user inside a user namespace.
+In both, PID 1 of the sandbox is `_init.py`, which starts the program without capabilities and in a user
+namespace of its own. Where the emulator is root, the program's user on this machine is another one than
+root, and the tools run as root; else everything runs as the emulator's user inside a user namespace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from batch_emulator.nodes.drivers.channel import Channel, wait_for_exit
 from batch_emulator.nodes.mounts import Bind, Dev, Mount, Proc, Symlink, Tmpfs
 
 USER_ID = 1000
-"""The user and group id of a program inside of the sandbox, unless it is elevated (`skeleton/passwd` names it)."""
+"""The user and group id of a program in its sandbox, unless it is elevated (`skeleton/passwd` names it)."""
 
 _TASK_USER = 65530  # below 65536 it exists in any container's user namespace; above the ranges for accounts
 _PROGRAMS = Path(__file__).parents[1]
@@ -60,7 +60,7 @@ class NamespaceDriver(ABC):
 
     @abstractmethod
     def command(self, program: Program, init: Sequence[str], plan: int) -> list[str]:
-        """The command that makes the namespaces and the file system and then becomes `init` in them.
+        """The command that makes the namespaces and the file system and becomes `init` in them.
 
         `plan` is a descriptor for a driver that wants to hand its own helper more than fits a command line.
         """
@@ -85,7 +85,7 @@ class NamespaceDriver(ABC):
         return sandbox
 
     def spawn(self, program: Program, control: int, diagnostics: IO[bytes]) -> subprocess.Popen[bytes]:
-        """Start the tool. The program's environment goes through memory, never through a command line or file."""
+        """Start the tool. The program's environment goes through memory, never a command line or a file."""
         launch = {
             "argv": list(program.argv),
             "environment": dict(program.environment),
@@ -138,8 +138,8 @@ class BubblewrapDriver(NamespaceDriver):
                 words += ["--cap-add", "CAP_NET_BIND_SERVICE"]
         made: set[str] = set()
         for mount in program.mounts:
-            # bwrap gives directories that it makes on the way mode 0700 where the program's user is another one.
-            for parent in [str(p) for p in reversed(Path(mount.target).parents[:-1])]:
+            # Made here, for those that bwrap makes itself may be closed to the program's user.
+            for parent in map(str, reversed(Path(mount.target).parents[:-1])):
                 if parent not in made:
                     made.add(parent)
                     words += ["--perms", "0755", "--dir", parent]
@@ -189,17 +189,15 @@ class _Sandbox:
 
     async def started(self) -> None:
         """Return when the program runs. ProgramError, with nothing left behind, when it cannot."""
-        try:
-            await asyncio.wait({self._channel.started, self._ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._channel.started.done() or self._channel.started.cancelled():
+        with self._diagnostics:
+            try:
+                running = await self._channel.started
+            except BaseException:
+                self.kill()
+                await asyncio.shield(self._ended)
+                raise
+            if not running:
                 raise ProgramError("sandbox", 0, f"the sandbox could not be made: {await self._complaint()}")
-            self._channel.started.result()
-        except BaseException:
-            self.kill()
-            await asyncio.shield(self._ended)
-            raise
-        finally:
-            self._diagnostics.close()
 
     async def wait(self) -> int:
         """See `RunningProgram.wait`. The kernel ends PID 1 only after everything else in its namespace."""

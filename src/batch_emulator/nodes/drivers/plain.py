@@ -34,29 +34,35 @@ class ProcessDriver:
     async def start(self, program: Program) -> RunningProgram:
         """Start the program in a session of its own."""
         mark = uuid.uuid4().hex
-        environment = {**program.environment, _MARK: mark}
-        argv = list(program.argv)
-        found = shutil.which(argv[0], path=environment.get("PATH", os.defpath))
-        if found is None and "/" not in argv[0]:
-            raise ProgramError("exec", errno.ENOENT, f"{argv[0]}: no such program on the PATH")
-        setpriv = shutil.which("setpriv")
-        executable = os.path.abspath(found or os.path.join(program.directory, argv[0]))
-        if setpriv is not None and os.access(executable, os.X_OK):
-            # Without an argument for the program's own name, so it sees its full path there.
-            argv = [setpriv, "--pdeathsig", "KILL", "--", executable, *argv[1:]]
-        try:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=program.stdout,
-                stderr=program.stderr,
-                env=environment,
-                cwd=program.directory,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ProgramError("exec", error.errno or 0, f"{argv[0]}: {error.strerror}") from error
-        return _Process(process, mark)
+        return _Process(_spawn(program, mark), mark)
+
+
+def _spawn(program: Program, mark: str) -> subprocess.Popen[bytes]:
+    environment = {**program.environment, _MARK: mark}
+    name = program.argv[0]
+    if "/" in name:
+        executable: Path | None = Path(program.directory, name)
+    else:
+        found = shutil.which(name, path=environment.get("PATH", os.defpath))
+        executable = None if found is None else Path(program.directory, found)
+    if executable is None or not executable.exists():
+        raise ProgramError("exec", errno.ENOENT, f"{name}: no such program")
+    if executable.is_dir() or not os.access(executable, os.X_OK):
+        raise ProgramError("exec", errno.EACCES, f"{name}: not a program that may be run")
+    setpriv = shutil.which("setpriv")
+    bound_to_us = [] if setpriv is None else [setpriv, "--pdeathsig", "KILL", "--"]
+    try:
+        return subprocess.Popen(
+            [*bound_to_us, *program.argv],
+            stdin=subprocess.DEVNULL,
+            stdout=program.stdout,
+            stderr=program.stderr,
+            env=environment,
+            cwd=program.directory,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ProgramError("exec", error.errno or 0, f"{name}: {error.strerror}") from error
 
 
 class _Process:
@@ -82,7 +88,10 @@ class _Process:
         code = self._process.wait()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SWEEP_SECONDS
-        while await asyncio.to_thread(_kill_marked, self._mark) and loop.time() < deadline:
+        # Killed processes take a moment to go, and may have started others before; there is no event to wait for.
+        while (  # noqa: ASYNC110
+            await asyncio.to_thread(_kill_marked, self._mark) and loop.time() < deadline
+        ):
             await asyncio.sleep(_SWEEP_PAUSE_SECONDS)
         return code if code >= 0 else 128 - code
 

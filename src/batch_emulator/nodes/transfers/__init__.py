@@ -1,4 +1,4 @@
-"""What moves between a task's directory and blob storage: resource files before the run, output files after it."""
+"""Between a task's directory and blob storage: resource files before it runs, output files after."""
 
 from batch_emulator.nodes.transfers.downloads import download_resource_files
 from batch_emulator.nodes.transfers.storage import Cancelled, TransferError, Transfers

@@ -36,8 +36,8 @@ _DIRECTORY_MODE = 0o770
 def download_resource_files(transfers: Transfers, files: Iterable[ResourceFile]) -> None:
     """Download every resource file. TransferError on the first that fails, `Cancelled` when told to stop.
 
-    A file goes to its `file_path`, a container's blobs keep their names below it. Whatever a blob is called, it is
-    written below the working directory or not at all.
+    A file goes to its `file_path`, a container's blobs keep their names below it. Whatever a blob is called,
+    it is written below the working directory or not at all.
     """
     parts = (*split_relative(transfers.task_path), WORKING_DIRECTORY)
     with (

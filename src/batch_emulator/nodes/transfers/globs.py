@@ -90,7 +90,7 @@ def _covers(
     repeats: Callable[[_P], bool],
     accepts: Callable[[_P, _I], bool],
 ) -> bool:
-    """Whether the pattern covers all items, where an element that `repeats` takes any number of those it accepts.
+    """Whether the pattern covers all items; an element that `repeats` takes any number of those it accepts.
 
     All ways are followed at once, so the work is at most the product of both lengths, whatever the pattern.
     """
@@ -137,6 +137,7 @@ class _Token:
     repeats: bool = False
 
     def accepts(self, character: str) -> bool:
+        """Whether the character is in the set."""
         return any(low <= character <= high for low, high in self.ranges) != self.negated
 
 

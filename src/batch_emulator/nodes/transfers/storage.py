@@ -40,8 +40,8 @@ class Cancelled(Exception):  # noqa: N818 - not an error: the run was told to st
 class Transfers:
     """What every transfer of one run needs: where, for whom, with which trust, and whether to go on.
 
-    `owner` is the user that downloaded files belong to, None for the emulator's own. `environment` is the task's,
-    for patterns; `ca_bundle` a file of certificate authorities, None for the defaults of this machine.
+    `owner` is the user that downloaded files belong to, None for the emulator's own. `environment` is the
+    task's, for patterns; `ca_bundle` a file of certificate authorities, None for this machine's defaults.
     """
 
     node_root: Path
@@ -72,7 +72,7 @@ class Transfers:
 
 
 def ca_bundle(environment: Mapping[str, str]) -> str | None:
-    """The file of certificate authorities that the agent's environment names, in the order that clients ask."""
+    """The file of certificate authorities that the environment names, in the order in which clients ask."""
     return next((environment[name] for name in _CA_VARIABLES if environment.get(name)), None)
 
 
@@ -146,7 +146,7 @@ def storage_failure(error: AzureError, codes: Codes, *, url: str, path: str) -> 
 
 
 def _cause(error: AzureError) -> str:
-    """A word on what happened. The client's own messages can hold the whole URL, so they are not passed on."""
+    """What happened, in our words: the client's own messages can hold the whole URL, signature included."""
     if isinstance(error, HttpResponseError) and error.status_code is not None:
         return f"the storage service answered {error.status_code}"
     if isinstance(error.inner_exception, ssl.SSLError) or "certificate" in str(error).lower():

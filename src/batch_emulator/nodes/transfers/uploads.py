@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from azure.core.exceptions import AzureError
 from azure.storage.blob import ContainerClient
@@ -36,10 +36,10 @@ from batch_emulator.nodes.transfers.storage import (
 UPLOAD_OUT = "fileuploadout.txt"
 UPLOAD_ERR = "fileuploaderr.txt"
 
-_CONDITIONS = {
-    "tasksuccess": lambda succeeded: succeeded,
-    "taskfailure": lambda succeeded: not succeeded,
-    "taskcompletion": lambda _: True,
+_CONDITIONS: Mapping[str, frozenset[bool]] = {
+    "tasksuccess": frozenset({True}),
+    "taskfailure": frozenset({False}),
+    "taskcompletion": frozenset({True, False}),
 }
 
 
@@ -62,11 +62,11 @@ class _Report:
 def upload_output_files(
     transfers: Transfers, files: Iterable[OutputFile], *, succeeded: bool
 ) -> Failure | None:
-    """Upload every output file whose condition is met, and return the first failure; the others are still tried.
+    """Upload every output file whose condition is met; return the first failure, after trying the others too.
 
     A pattern that matches nothing is no failure. Links are followed only inside of the task's directory.
     """
-    due = [file for file in files if _CONDITIONS[file.condition.lower()](succeeded)]
+    due = [file for file in files if succeeded in _CONDITIONS[file.condition.lower()]]
     if not due:
         return None
     report = _Report()
@@ -146,7 +146,9 @@ def _upload_one(
     try:
         with os.fdopen(open_file(task, source), "rb") as content:
             size = os.fstat(content.fileno()).st_size
-            client.upload_blob(blob, _Stoppable(transfers, content), length=size, overwrite=True)
+            # The client only ever calls `read`.
+            stream = cast("IO[bytes]", _Stoppable(transfers, content))
+            client.upload_blob(blob, stream, length=size, overwrite=True)
     except AzureError as error:
         report.fail(storage_failure(error, UPLOAD, url=file.container_url, path=shown))
     except OSError as error:
@@ -156,7 +158,7 @@ def _upload_one(
 
 
 def _blob_name(file: OutputFile, pattern: Pattern, path: Sequence[str]) -> str:
-    """`path` is the blob's name for one file and a prefix for a pattern; the default is the file's own name."""
+    """`path` is the blob's name for one file and a prefix for a pattern; without it the file's name stays."""
     below = path[-1] if pattern.is_literal else pattern.below_base(path)
     prefix = (file.path or "").strip("/")
     if pattern.is_literal:
