@@ -47,9 +47,7 @@ class Road:
 
     def record_status(self, status: TaskStatus) -> None:
         """Keep the latest status of a tracked task."""
-        self.tasks = [
-            replace(task, status=status) if task.ref == status.ref else task for task in self.tasks
-        ]
+        self.tasks = [replace(task, status=status) if task.ref == status.ref else task for task in self.tasks]
 
     def record_nodes(self, pool_id: str, counts: NodeCounts) -> None:
         """Keep the latest node counts of a pool."""
