@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from batch_emulator import __version__
+from batch_emulator.autoscale.offline import autoscale_command
 from batch_emulator.clock import SystemClock
 from batch_emulator.nodes import ImageTable, load_images
 from batch_emulator.rules.world import Behaviour
@@ -32,6 +33,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.command("autoscale")(autoscale_command)
 
 
 @app.command()

@@ -75,8 +75,8 @@ class IsolationAttack:
     def run(self, *, watch: Watch, tick: Tick) -> list[RowResult]:
         """Carry the attack out and return the table.
 
-        `watch` is told of every task submitted, and `tick` is called while waiting. Raises `HasteError` where the
-        attack itself could not be carried out.
+        `watch` is told of every task submitted, and `tick` is called while waiting. Raises `HasteError` where
+        the attack itself could not be carried out.
         """
         rows = attack_rows(self._targets())
         expired_url = self._sign("rl", _EXPIRES_AFTER)
@@ -111,8 +111,8 @@ class IsolationAttack:
             ]
         if len({status.node_id for status in statuses}) > 1:
             raise RunnerError(
-                "The victim's, the attacker's and the control's task ran on different nodes, so that the attack "
-                "on residue proves nothing.",
+                "The tasks of victim, attacker and control ran on different nodes, so that the attack on "
+                "residue proves nothing.",
                 hint="A node was lost or replaced meanwhile: run the demo again.",
             )
         results = {**host_results, **self._report("attack"), **self._report("control")}

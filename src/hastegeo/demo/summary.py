@@ -95,8 +95,8 @@ def pools_summary(road: Road) -> Table:
 def warn_unsandboxed(console: Console, cloud: LocalCloud) -> None:
     """Say that tasks are not confined on this machine."""
     console.print(
-        f"[bold yellow]Warning:[/] tasks run as plain processes ({cloud.driver}): node isolation is not enforced "
-        "and will not be tested. Install bubblewrap, or allow unprivileged user namespaces."
+        f"[bold yellow]Warning:[/] tasks run as plain processes ({cloud.driver}): node isolation is not "
+        "enforced and will not be tested. Install bubblewrap, or allow unprivileged user namespaces."
     )
 
 
@@ -127,8 +127,9 @@ def how_to_look_around(console: Console, cloud: LocalCloud) -> None:
         "  import os",
         "  from azure.batch import BatchClient",
         "  from azure.core.credentials import AzureNamedKeyCredential",
-        '  key = AzureNamedKeyCredential(os.environ["AZURE_BATCH_ACCOUNT"], os.environ["AZURE_BATCH_ACCESS_KEY"])',
-        '  print([pool.id for pool in BatchClient(os.environ["AZURE_BATCH_ENDPOINT"], key).list_pools()])',
+        "  env = os.environ",
+        '  key = AzureNamedKeyCredential(env["AZURE_BATCH_ACCOUNT"], env["AZURE_BATCH_ACCESS_KEY"])',
+        '  print([pool.id for pool in BatchClient(env["AZURE_BATCH_ENDPOINT"], key).list_pools()])',
         "",
         f"Stop them with: kill {pids} && rm -rf {cloud.directory}",
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from azure.identity import DefaultAzureCredential
-from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.blob import ContainerClient
 
 from hastegeo.credentials import GrantLedger
 from hastegeo.demo.pools import POOL_IDS
@@ -37,7 +37,7 @@ class DemoTenant:
         return self.settings.output_container_url
 
     def upload(self, folder: Path, *, prefix: str) -> int:
-        """Upload the files of a folder below `prefix`, as the tenant itself, and return how many there were."""
+        """Upload the files of a folder below `prefix`, as the tenant itself; returns how many they were."""
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         for path in files:
             with path.open("rb") as data:
@@ -89,8 +89,8 @@ def sign_in(cloud: LocalCloud, names: Sequence[str], *, ledger_file: Path) -> li
         )
         # A user-assigned identity each, as `AZURE_CLIENT_ID` names it in the cloud.
         credential = DefaultAzureCredential(managed_identity_client_id=identity.client_id(name))
-        with BlobServiceClient(account_url, credential=credential) as service:
-            container = service.create_container(CONTAINER)
+        container = ContainerClient(account_url, CONTAINER, credential=credential)
+        container.create_container()
         shared: dict[str, Any] = {"capacity": tenants[0].runner.capacity} if tenants else {}
         runner = AzureBatchRunner(settings, credential, ledger=ledger, **shared)
         tenants.append(DemoTenant(name, settings, credential, container, runner))

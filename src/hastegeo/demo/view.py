@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hastegeo.demo.pools import POOLS
 from hastegeo.demo.state import Road
-from hastegeo.domain import NodeCounts, TaskState
+from hastegeo.domain import Decision, NodeCounts, TaskState
 
 STATE_STYLES = {
     TaskState.QUEUED: "yellow",
@@ -39,18 +39,27 @@ def short_pool(pool_id: str) -> str:
 
 def pools_table(road: Road) -> Table:
     """Draw the pools with their nodes by state."""
-    table = Table(title="Shared pools (low-priority nodes)", title_justify="left", expand=True)
-    for heading in ("pool", "starting", "idle", "running", "preempted", "leaving", "of at most"):
-        table.add_column(heading, justify="left" if heading == "pool" else "right")
+    table = Table(title="Shared pools", title_justify="left", expand=True)
+    table.add_column("pool", no_wrap=True)
+    table.add_column("low-priority nodes", ratio=1)
+    table.add_column("at most", justify="right", no_wrap=True)
     for pool in POOLS:
         counts = road.pools.get(pool.pool_id, NodeCounts())
-        cells = (counts.starting, counts.idle, counts.running, counts.preempted, counts.leaving)
-        table.add_row(
-            pool.pool_id,
-            *(Text(str(count), style="bold green" if count else "dim") for count in cells),
-            str(pool.max_nodes),
-        )
+        table.add_row(pool.pool_id, _nodes(counts), str(pool.max_nodes))
     return table
+
+
+def _nodes(counts: NodeCounts) -> Text:
+    by_state = {
+        "starting": counts.starting,
+        "idle": counts.idle,
+        "running": counts.running,
+        "preempted": counts.preempted,
+        "unusable": counts.unusable,
+        "leaving": counts.leaving,
+    }
+    present = [f"{count} {state}" for state, count in by_state.items() if count]
+    return Text(", ".join(present), style="bold green") if present else Text("none", style="dim")
 
 
 def tasks_table(road: Road) -> Table:
@@ -67,8 +76,19 @@ def tasks_table(road: Road) -> Table:
             task.label,
             short_pool(task.decision.chosen),
             Text(task.state.value, style=STATE_STYLES[task.state]),
-            "; ".join(
-                f"{short_pool(attempt.pool_id)}: {attempt.reason}" for attempt in task.decision.attempts
-            ),
+            why(task.decision),
         )
     return table
+
+
+def why(decision: Decision) -> str:
+    """Say why a pool was chosen: its own reason, after those of the pools that were passed over for it.
+
+    Where no pool had room, the reasons of all of them are told.
+    """
+    told = []
+    for attempt in decision.attempts:
+        told.append(f"{short_pool(attempt.pool_id)}: {attempt.reason}")
+        if attempt.pool_id == decision.chosen and not decision.queues:
+            break
+    return "; ".join([*told, "queues"] if decision.queues else told)
