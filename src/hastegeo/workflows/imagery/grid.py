@@ -104,7 +104,7 @@ def place_on(tile: Tile, grid: Grid) -> tuple[int, int] | None:
         or abs(y_size / grid_y - 1) * tile.height > _SNAP * 10
     ):
         return None
-    column, row = ~grid.transform * (tile.transform.c, tile.transform.f)
+    column, row = ~grid.transform @ (tile.transform.c, tile.transform.f)
     if abs(column - round(column)) > _SNAP * 10 or abs(row - round(row)) > _SNAP * 10:
         return None
     return round(column), round(row)

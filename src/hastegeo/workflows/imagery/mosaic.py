@@ -141,10 +141,10 @@ class Mosaic:
                 stacked,
                 warped,
                 src_crs=tile.crs,
-                src_transform=tile.transform * Affine.translation(wanted.col_off, wanted.row_off),
+                src_transform=tile.transform @ Affine.translation(wanted.col_off, wanted.row_off),
                 src_alpha=self.count + 1,
                 dst_crs=self.grid.crs,
-                dst_transform=self.grid.transform * Affine.translation(part.col_off, part.row_off),
+                dst_transform=self.grid.transform @ Affine.translation(part.col_off, part.row_off),
                 dst_alpha=self.count + 1,
                 resampling=Resampling.bilinear,
                 warp_mem_limit=WARP_MEGABYTES,
@@ -203,8 +203,8 @@ def _place(tile: Tile, grid: Grid) -> Placement:
 
 def _source_window(tile: Tile, grid: Grid, part: Window) -> Window | None:
     """Return the pixels of a tile that a part of the grid is made of."""
-    transform = grid.transform * Affine.translation(part.col_off, part.row_off)
-    corners = [transform * corner for corner in ((0, 0), (part.width, part.height))]
+    transform = grid.transform @ Affine.translation(part.col_off, part.row_off)
+    corners = [transform @ corner for corner in ((0, 0), (part.width, part.height))]
     (west, north), (east, south) = corners
     try:
         left, bottom, right, top = transform_bounds(
@@ -221,7 +221,7 @@ def _source_window(tile: Tile, grid: Grid, part: Window) -> Window | None:
 
 
 def _window_around(to_pixels: Affine, points: Sequence[tuple[float, float]], *, padding: int) -> Window:
-    columns, rows = zip(*(to_pixels * point for point in points), strict=True)
+    columns, rows = zip(*(to_pixels @ point for point in points), strict=True)
     left, top = math.floor(min(columns)) - padding, math.floor(min(rows)) - padding
     right, bottom = math.ceil(max(columns)) + padding, math.ceil(max(rows)) + padding
     return Window(left, top, right - left, bottom - top)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -125,20 +126,30 @@ def write_cog(source: Path, target: Path, *, compression: dict[str, Any]) -> Non
 
 
 def write_preview(image: Path, target: Path) -> None:
-    """Write a PNG of at most 800 pixels a side, see-through where there is no data."""
+    """Write a PNG of at most 800 pixels a side, in the ground's proportions, see-through without data."""
     with rasterio.open(image, driver="GTiff") as source:
-        scale = min(1.0, PREVIEW_PIXELS / max(source.width, source.height))
-        height, width = max(1, round(source.height * scale)), max(1, round(source.width * scale))
+        height, width = _preview_shape(source)
         colours: NDArray[np.uint8] = source.read(
             [1, 2, 3], out_shape=(3, height, width), resampling=Resampling.average
         )
         opacity = np.where((colours != NODATA).any(axis=0), 255, 0).astype(np.uint8)
-        transform = source.transform * Affine.scale(source.width / width, source.height / height)
+        transform = source.transform @ Affine.scale(source.width / width, source.height / height)
     # A PNG cannot keep its position; it is given all the same, for rasterio warns of a raster without one.
     with rasterio.open(
         target, "w", driver="PNG", width=width, height=height, count=4, dtype="uint8", transform=transform
     ) as picture:
         picture.write(np.concatenate([colours, opacity[np.newaxis]]))
+
+
+def _preview_shape(source: Any) -> tuple[int, int]:
+    x_size, y_size = source.res
+    if source.crs.is_geographic:
+        # A degree of longitude is shorter than one of latitude.
+        middle = (source.bounds.bottom + source.bounds.top) / 2
+        x_size *= max(math.cos(math.radians(middle)), 0.1)
+    ground_width, ground_height = source.width * x_size, source.height * y_size
+    pixel = max(ground_width / PREVIEW_PIXELS, ground_height / PREVIEW_PIXELS, x_size, y_size)
+    return max(1, round(ground_height / pixel)), max(1, round(ground_width / pixel))
 
 
 def _create(path: Path, grid: Grid, *, count: int, dtype: str, nodata: float | None, **options: Any) -> Any:

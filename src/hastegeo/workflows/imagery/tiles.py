@@ -66,7 +66,7 @@ class Tile:
     def bounds(self) -> tuple[float, float, float, float]:
         """West, south, east and north in the tile's own CRS, around all four corners."""
         corners = [
-            self.transform * corner
+            self.transform @ corner
             for corner in ((0, 0), (self.width, 0), (0, self.height), (self.width, self.height))
         ]
         xs, ys = zip(*corners, strict=True)
