@@ -1,8 +1,8 @@
 """Builds a sandbox's file system and becomes another program; what bwrap does, for the `unshare` driver.
 
-Run as `python -I -S _enter.py PLAN_FD PROGRAM ARGUMENT...` inside fresh mount, PID, IPC, UTS (and network)
-namespaces, with the capabilities to mount in them. The plan is JSON on the descriptor: `{"hostname",
-"loopback", "mounts": [...]}`, where each mount is one of
+Run as `python -I -S _enter.py PROGRAM ARGUMENT...` inside fresh mount, PID, IPC, UTS (and network)
+namespaces, with the capabilities to mount in them. The plan is JSON on standard input, which the program
+finds rewound: `{"sandbox": {"hostname", "loopback", "mounts": [...]}, ...}`, where each mount is one of
 
     {"kind": "bind", "source", "target", "read_only"}    {"kind": "symlink", "target", "to"}
     {"kind": "tmpfs", "target", "mode", "size"}          {"kind": "proc" or "dev", "target"}
@@ -41,13 +41,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> None:
     """Build the file system of the plan, then `exec` the given program."""
-    with os.fdopen(int(sys.argv[1]), encoding="utf-8") as source:
-        plan = json.load(source)
+    with os.fdopen(0, encoding="utf-8", closefd=False) as source:
+        plan = json.load(source)["sandbox"]
+    os.lseek(0, 0, os.SEEK_SET)
     socket.sethostname(plan["hostname"])
     if plan["loopback"]:
         _raise_loopback()
     _build(plan["mounts"])
-    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - becoming another program is the purpose
+    os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606 - becoming another program is the purpose
 
 
 def _raise_loopback() -> None:

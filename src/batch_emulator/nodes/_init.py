@@ -39,6 +39,7 @@ _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_VERSION_3 = 0x2008_0522
 _COPY_BYTES = 256 * 1024
+_MAX_DESCRIPTOR = 1 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -139,8 +140,8 @@ def _become_program(launch: dict[str, Any], report: int, unshared: int, mapped: 
         step = "stdio"
         for number, descriptor in enumerate(launch["stdio"], start=1):
             os.dup2(descriptor, number)
-        for descriptor in set(launch["stdio"]):
-            os.close(descriptor)
+        os.closerange(3, report)
+        os.closerange(report + 1, _MAX_DESCRIPTOR)
         step = "directory"
         os.chdir(launch["cwd"])
         os.umask(0o022)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -16,6 +17,8 @@ from batch_emulator.nodes.endpoints import parse_endpoints
 from batch_emulator.nodes.images import ImageTable
 from batch_emulator.nodes.run import Run, RunContext
 from batch_emulator.nodes.transfers.storage import ca_bundle
+
+logger = logging.getLogger(__name__)
 
 _TRANSFER_THREADS = 8
 _CA_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -63,6 +66,9 @@ class LocalNodeAgent:
                 remove_tree(job, name)
         except FileNotFoundError:
             return
+        except NotADirectoryError:
+            # A task with the whole node mounted put a file or link in the place of the job's directory.
+            logger.warning("the directory of task %s has been replaced; nothing was removed", task_path)
 
     def remove_node(self, node_root: Path) -> None:
         """See `NodeAgent.remove_node`. It may take long for a large tree: call it from a thread."""

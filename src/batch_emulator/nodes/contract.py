@@ -145,7 +145,7 @@ class NodeAgent(Protocol):
         ...
 
     def prepare_node(self, node_root: Path) -> None:
-        """Create the layout of a fresh node (workitems, shared, startup, applications, fsmounts, volatile)."""
+        """Create a fresh node's directories: workitems, shared, startup, applications, fsmounts, volatile."""
         ...
 
     def start(self, launch: TaskLaunch, *, on_started: Callable[[datetime], None]) -> RunHandle:

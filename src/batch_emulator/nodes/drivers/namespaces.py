@@ -17,7 +17,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,19 +36,6 @@ _KILL_SECONDS = 10.0
 _MAX_DIAGNOSTICS = 2000
 
 
-@dataclass(frozen=True)
-class _Descriptors:
-    """The open descriptors that the sandbox inherits."""
-
-    control: int
-    stdout: int
-    stderr: int
-    plan: int
-
-    def all(self) -> tuple[int, ...]:
-        return (self.control, self.stdout, self.stderr, self.plan)
-
-
 class NamespaceDriver(ABC):
     """Runs programs in new namespaces with `_init.py` as PID 1."""
 
@@ -59,15 +46,12 @@ class NamespaceDriver(ABC):
         self.task_user = _task_user()
 
     @abstractmethod
-    def command(self, program: Program, init: Sequence[str], plan: int) -> list[str]:
-        """The command that makes the namespaces and the file system and becomes `init` in them.
+    def command(self, program: Program, init: Sequence[str]) -> list[str]:
+        """The command that makes the namespaces and the file system and becomes `init` in them."""
 
-        `plan` is a descriptor for a driver that wants to hand its own helper more than fits a command line.
-        """
-
-    @abstractmethod
-    def plan(self, program: Program) -> dict[str, Any]:
-        """What is written to the plan descriptor."""
+    def plan(self, program: Program) -> dict[str, Any] | None:  # noqa: ARG002 - for drivers that need it
+        """What `_enter.py` needs to build the file system, where the driver uses it."""
+        return None
 
     async def start(self, program: Program) -> RunningProgram:
         """Start the program in its sandbox. ProgramError with what the tool said if that fails."""
@@ -95,19 +79,20 @@ class NamespaceDriver(ABC):
             "identity": None
             if self.task_user is None
             else {"outer": self.task_user, "inner": inner_user(program)},
+            "sandbox": self.plan(program),
         }
-        with _in_memory(launch) as standard_input, _in_memory(self.plan(program)) as plan:
-            descriptors = _Descriptors(control, program.stdout, program.stderr, plan.fileno())
-            init = [*_interpreter(), _INIT, str(control)]
+        with _in_memory(launch) as standard_input:
             try:
                 return subprocess.Popen(
-                    self.command(program, init, plan.fileno()),
+                    self.command(program, [*_interpreter(), _INIT, str(control)]),
                     stdin=standard_input,
                     stdout=diagnostics,
                     stderr=diagnostics,
-                    pass_fds=descriptors.all(),
+                    pass_fds=(control, program.stdout, program.stderr),
                     env={},
                     cwd="/",
+                    # Ctrl-C at the emulator's terminal is the emulator's to handle.
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise ProgramError("sandbox", error.errno or 0, f"{self.name}: {error.strerror}") from error
@@ -118,7 +103,7 @@ class BubblewrapDriver(NamespaceDriver):
 
     name = "bubblewrap"
 
-    def command(self, program: Program, init: Sequence[str], plan: int) -> list[str]:  # noqa: ARG002 - unused here
+    def command(self, program: Program, init: Sequence[str]) -> list[str]:
         """The `bwrap` command line."""
         words = [_tool("bwrap"), "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         words += [
@@ -147,17 +132,13 @@ class BubblewrapDriver(NamespaceDriver):
             words += _bwrap_words(mount)
         return [*words, "--remount-ro", "/", "--chdir", "/", "--", *init]
 
-    def plan(self, program: Program) -> dict[str, Any]:  # noqa: ARG002 - everything is on the command line
-        """Nothing: bwrap's command line says it all."""
-        return {}
-
 
 class UnshareDriver(NamespaceDriver):
     """Makes the namespaces with util-linux `unshare`, and the file system with `_enter.py`."""
 
     name = "unshare"
 
-    def command(self, program: Program, init: Sequence[str], plan: int) -> list[str]:
+    def command(self, program: Program, init: Sequence[str]) -> list[str]:
         """The `unshare` command line, under `setpriv` so that it dies with the emulator."""
         words = [_tool("setpriv"), "--pdeathsig", "KILL", "--", _tool("unshare"), "--pid", "--ipc", "--uts"]
         words += ["--cgroup", "--mount", "--propagation", "private", "--fork", "--kill-child=KILL"]
@@ -166,7 +147,7 @@ class UnshareDriver(NamespaceDriver):
         if self.task_user is None:
             inner = inner_user(program)
             words += ["--user", f"--map-user={inner}", f"--map-group={inner}", "--keep-caps"]
-        return [*words, "--", *_interpreter(), _ENTER, str(plan), *init]
+        return [*words, "--", *_interpreter(), _ENTER, *init]
 
     def plan(self, program: Program) -> dict[str, Any]:
         """The mounts, for `_enter.py`."""

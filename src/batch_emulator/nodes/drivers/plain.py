@@ -88,7 +88,7 @@ class _Process:
         code = self._process.wait()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SWEEP_SECONDS
-        # Killed processes take a moment to go, and may have started others before; there is no event to wait for.
+        # Killed processes take a moment to go, and may have started others; there is no event to wait for.
         while (  # noqa: ASYNC110
             await asyncio.to_thread(_kill_marked, self._mark) and loop.time() < deadline
         ):

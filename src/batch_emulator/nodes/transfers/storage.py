@@ -17,6 +17,7 @@ from azure.core.exceptions import (
     ServiceRequestTimeoutError,
     ServiceResponseTimeoutError,
 )
+from azure.storage.blob import ExponentialRetry
 
 from batch_emulator.nodes.contract import Failure, FailureCategory
 
@@ -55,11 +56,9 @@ class Transfers:
     def client_options(self) -> dict[str, Any]:
         """Keyword arguments for storage clients: few and quick retries, for a task is waiting."""
         options: dict[str, Any] = {
-            "retry_total": 3,
-            "initial_backoff": 1,
-            "increment_base": 2,
+            "retry_policy": _StoppableRetry(self.stop),
             "connection_timeout": 10,
-            "read_timeout": 60,
+            "read_timeout": 30,
         }
         if self.ca_bundle is not None:
             options["connection_verify"] = self.ca_bundle
@@ -68,6 +67,19 @@ class Transfers:
     def check(self) -> None:
         """Raise `Cancelled` if the run was ended."""
         if self.stop.is_set():
+            raise Cancelled
+
+
+class _StoppableRetry(ExponentialRetry):
+    """Three retries after one, two and four seconds or so, given up at once when the run is ended."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        super().__init__(initial_backoff=1, increment_base=2, retry_total=3, random_jitter_range=1)
+        self._stop = stop
+
+    def sleep(self, settings: dict[str, Any], transport: object) -> None:  # noqa: ARG002 - the client's signature
+        """Wait before the next try."""
+        if self._stop.wait(self.get_backoff_time(settings)):
             raise Cancelled
 
 
