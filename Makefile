@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 LOCK   := requirements/lock.txt
 ARGS   ?=
 
-.PHONY: demo test lint check install lock clean docs-check help
+.PHONY: demo test lint generated docs check install lock clean help
 .DELETE_ON_ERROR:
 
 help: ## Show what can be made
@@ -23,7 +23,14 @@ lint: $(STAMP) ## Check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: lint test ## Everything but the demo
+generated: $(STAMP) ## Check that generated files are current
+	$(BIN)/python tools/generate_batch_schema.py --check
+
+docs: $(STAMP) ## Regenerate the generated references
+	$(BIN)/python tools/generate_batch_schema.py
+	$(BIN)/python -m hastegeo.settings > docs/reference/settings.md
+
+check: lint generated test ## Everything but the demo
 
 install: $(STAMP) ## Set up the virtual environment only
 
