@@ -79,7 +79,10 @@ def start(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every request.")] = False,
 ) -> None:
-    """Start the emulator. The account key is read from BATCH_EMULATOR_ACCOUNT_KEY, else a new one is printed."""
+    """Start the emulator.
+
+    The account key is read from BATCH_EMULATOR_ACCOUNT_KEY; without it a new one is made and printed.
+    """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
@@ -122,9 +125,8 @@ async def _serve(options: Options, time_scale: float, ready_file: Path | None, *
         typer.echo(f"  tasks run by {emulator.driver}, {confined}")
         typer.echo("  Python:      from azure.batch import BatchClient")
         typer.echo("               from azure.core.credentials import AzureNamedKeyCredential")
-        typer.echo(
-            f'               BatchClient("{emulator.endpoint}", AzureNamedKeyCredential("{options.account}", KEY))'
-        )
+        typer.echo(f'               key = AzureNamedKeyCredential("{options.account}", KEY)')
+        typer.echo(f'               client = BatchClient("{emulator.endpoint}", key)')
         typer.echo("Stop it with Ctrl-C.")
         sys.stdout.flush()
         await ended.wait()
