@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from azure.batch import BatchClient, models
+from azure.core.credentials import AzureNamedKeyCredential
 
 from hastegeo.domain import (
     BlobInput,
@@ -27,7 +30,7 @@ from hastegeo.domain import (
     Workload,
 )
 from hastegeo.errors import GrantRefusedError, InputError, RunnerError, TaskConflictError, TaskNotFoundError
-from hastegeo.runners import LocalRunner, Runner
+from hastegeo.runners import AzureBatchRunner, LocalRunner, Runner
 from hastegeo.settings import Settings
 
 PATIENCE = timedelta(seconds=60)
@@ -95,9 +98,65 @@ def local_world(storage: Any, folder: Path) -> World:
     )
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(scope="session")
+def emulator(storage: Any) -> Iterator[Any]:
+    from batch_emulator.clock import SystemClock
+    from batch_emulator.nodes.images import Image, ImageTable
+    from batch_emulator.testing import running_emulator
+
+    # The tests' programs need this Python and its certificates, and nothing else of this machine.
+    image = Image(read_only_paths=(Path(sys.prefix), Path(sys.base_prefix)))
+    with running_emulator(
+        clock=SystemClock(200),
+        images=ImageTable({"haste/test:1": image}),
+        task_environment={"SSL_CERT_FILE": os.environ["SSL_CERT_FILE"]},
+    ) as found:
+        key = AzureNamedKeyCredential(found.account_name, found.account_key)
+        with BatchClient(found.endpoint, key) as client:
+            client.create_pool(
+                models.BatchPoolCreateOptions(
+                    id="test-pool",
+                    vm_size="Standard_NC16as_T4_v3",
+                    virtual_machine_configuration=models.VirtualMachineConfiguration(
+                        image_reference=models.BatchVmImageReference(publisher="p", offer="o", sku="s"),
+                        node_agent_sku_id="batch.node.ubuntu 24.04",
+                    ),
+                    target_dedicated_nodes=2,
+                )
+            )
+        yield found
+
+
+def batch_world(storage: Any, emulator: Any, folder: Path) -> World:
+    url = storage.address("dev1store").url
+    settings = Settings.load(
+        {
+            "HASTE_TENANT": "dev1",
+            "AZURE_BATCH_URL": emulator.endpoint,
+            "AZURE_BATCH_ACCOUNT_NAME": emulator.account_name,
+            "AZURE_BATCH_ACCOUNT_KEY": emulator.account_key,
+            "AZURE_BATCH_USE_SAS": "true",
+            "AZURE_BATCH_MANAGE_POOLS": "false",
+            "AZURE_BATCH_IMAGERYPREP_POOL_IDS": "test-pool",
+            "AZURE_BATCH_OUTPUT_CONTAINER_URL": url,
+            "HASTE_GRANT_LEDGER": str(folder / "grants.jsonl"),
+        }
+    )
+    return World(
+        make=lambda: AzureBatchRunner(settings, storage.credential),
+        runner=AzureBatchRunner(settings, storage.credential),
+        container_url=url,
+        foreign_url=storage.address("dev2store").url,
+        owner=storage.owner("dev1store"),
+    )
+
+
+@pytest.fixture(params=["local", "azure_batch"])
 def world(request: pytest.FixtureRequest, storage: Any, tmp_path: Path) -> Iterator[World]:
-    made = local_world(storage, tmp_path)
+    if request.param == "local":
+        made = local_world(storage, tmp_path)
+    else:
+        made = batch_world(storage, request.getfixturevalue("emulator"), tmp_path)
     yield made
     for status in list(made.runner.list()):
         made.runner.cleanup(status.ref)
@@ -169,15 +228,35 @@ def test_a_failed_program_keeps_its_exit_code_and_saves_what_failure_asks_for(wo
     assert set(world.stored(prefix)) == {f"{prefix}/failure", f"{prefix}/completion"}
 
 
+# Counts its tries in storage, for a try may run on another node; fails unless it is the third.
+COUNT_TRIES = """
+import os, pathlib, sys, urllib.error, urllib.request
+assert not pathlib.Path("left-behind").exists(); pathlib.Path("left-behind").touch()
+url = os.environ["STATE_URL"].replace("?", "/" + os.environ["TRIES"] + "?")
+try:
+    tries = len(urllib.request.urlopen(url).read())
+except urllib.error.HTTPError as error:
+    assert error.code == 404
+    tries = 0
+headers = {"x-ms-blob-type": "BlockBlob"}
+urllib.request.urlopen(urllib.request.Request(url, b"x" * (tries + 1), headers, method="PUT")).read()
+sys.exit(0 if tries == 2 else 1)
+"""
+
+
 def test_a_failed_program_is_tried_again_as_often_as_asked(world: World) -> None:
-    program = (
-        "import pathlib, sys\n"
-        "mark = pathlib.Path('tries'); tries = len(mark.read_text()) if mark.exists() else 0\n"
-        "mark.write_text('x' * (tries + 1)); sys.exit(0 if tries == 2 else 1)\n"
-    )
-    enough = world.run(program, max_retries=2)
+    def tried(retries: int) -> TaskStatus:
+        state = GrantVariable(
+            name="STATE_URL", kind=GrantKind.STATE, container_url=world.container_url, prefix="state"
+        )
+        tries = f"state/{uuid4().hex}"
+        return world.run(
+            COUNT_TRIES, environment={"TRIES": tries}, grant_variables=(state,), max_retries=retries
+        )
+
+    enough = tried(2)
     assert (enough.state, enough.retries, enough.exit_code) == (TaskState.SUCCEEDED, 2, 0)
-    too_few = world.run(program, max_retries=1)
+    too_few = tried(1)
     assert (too_few.state, too_few.retries, too_few.exit_code) == (TaskState.FAILED, 1, 1)
 
 
@@ -196,17 +275,19 @@ def test_a_program_that_does_not_exist_fails_the_task(world: World) -> None:
 
 
 def test_the_wall_clock_ends_the_whole_process_tree(world: World) -> None:
+    mark = uuid4().hex
     program = (
         "import subprocess, sys\n"
-        "sleep = 'import time; time.sleep(300)'\n"
-        "child = subprocess.Popen([sys.executable, '-c', sleep], start_new_session=True)\n"
-        "print(child.pid, flush=True); child.wait()\n"
+        f"sleep = [sys.executable, '-c', 'import time; time.sleep(300)', '{mark}']\n"
+        "child = subprocess.Popen(sleep, start_new_session=True)\n"
+        "print('started', flush=True); child.wait()\n"
     )
     status = world.run(program, max_wall_clock=timedelta(seconds=2))
     assert status.state is TaskState.FAILED
     assert "wall-clock" in status.reason
-    pid = int(b"".join(world.runner.logs(status.ref)))
-    assert not Path(f"/proc/{pid}").exists()
+    assert b"".join(world.runner.logs(status.ref)) == b"started\n"
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [command for command in running if mark.encode() in command.split(b"\0")]
 
 
 def test_programs_get_their_environment_and_grants(world: World) -> None:

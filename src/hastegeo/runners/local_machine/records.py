@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -40,7 +41,10 @@ class Supervisor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord:
-    """One task. Times are ISO 8601 in UTC. No secret is in it."""
+    """One task. Times are ISO 8601 in UTC. No secret is in it.
+
+    Until `taken_over`, `supervisor` is the process that submits the task, which answers for it so long.
+    """
 
     job_id: str
     task_id: str
@@ -55,7 +59,8 @@ class TaskRecord:
     exit_code: int | None = None
     retries: int = 0
     failure: dict[str, str] | None = None
-    supervisor: Supervisor | None = field(default=None)
+    supervisor: Supervisor | None = None
+    taken_over: bool = False
 
     @property
     def ref(self) -> TaskRef:
@@ -138,7 +143,7 @@ class RecordStore:
 
     def _write(self, record: TaskRecord) -> Path:
         path = self._path(record.ref)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         temporary.write_text(json.dumps(asdict(record)), encoding="utf-8")
         return temporary
 

@@ -97,7 +97,6 @@ class LocalRunner(Runner):
             workload=spec.workload,
             fingerprint=fingerprint(spec),
             created=datetime.now(UTC).isoformat(),
-            # Until the supervisor takes the record over, this process answers for it.
             supervisor=Supervisor.this_process(),
         )
         if not self._store.create(record):
@@ -177,7 +176,7 @@ class LocalRunner(Runner):
         deadline = time.monotonic() + _END_SECONDS
         while not (record := self._load(ref)).settled().status().state.is_final:
             supervisor = record.supervisor
-            if supervisor is not None and supervisor.lives and supervisor.pid != os.getpid():
+            if record.taken_over and supervisor is not None and supervisor.lives:
                 os.kill(supervisor.pid, signal.SIGTERM)
             if time.monotonic() > deadline:
                 raise RunnerError(f"Task {ref} does not end.", hint=f"Look at process {supervisor}.")

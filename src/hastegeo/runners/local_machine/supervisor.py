@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,7 +108,6 @@ class _Run:
         """Run the task and write how it ended."""
         try:
             with self._slot():
-                self._prepare()
                 self._run_with_retries()
         except _Cancelled:
             self._finish(TaskState.CANCELLED, code="TaskEnded", message="The task was ended on request.")
@@ -137,8 +137,10 @@ class _Run:
             yield
 
     def _prepare(self) -> None:
+        """Give the run an empty working directory with its inputs, whatever an earlier try left there."""
         self._save(state=TaskState.PREPARING)
-        self._working.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._working, ignore_errors=True)
+        self._working.mkdir(parents=True)
         for item in self._plan.downloads:
             self._stop_if_cancelled()
             try:
@@ -148,6 +150,7 @@ class _Run:
 
     def _run_with_retries(self) -> None:
         for retry in range(self._plan.max_retries + 1):
+            self._prepare()
             self._save(state=TaskState.RUNNING, started=_now(), retries=retry)
             try:
                 self._run_once()
@@ -252,7 +255,7 @@ def main() -> int:
     record = store.load(plan.ref)
     if record is None:
         return 1
-    record = replace(record, supervisor=Supervisor.this_process())
+    record = replace(record, supervisor=Supervisor.this_process(), taken_over=True)
     run = _Run(plan, store, record)
     signal.signal(signal.SIGTERM, run.request_cancel)
     # Processes that the program leaves behind become this process's children, so that they can be ended.
