@@ -8,6 +8,7 @@ from hastegeo.credentials.policy import (
     CLOCK_SKEW,
     LONGEST_GRANT,
     authorise,
+    distinct,
     grant_lifetime,
     request_scope,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "SignedUrl",
     "authorise",
     "default_ledger_path",
+    "distinct",
     "grant_lifetime",
     "install_redaction",
     "redact",

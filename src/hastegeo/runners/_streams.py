@@ -97,6 +97,10 @@ class StoredFiles:
         except AzureError as error:
             raise RunnerError(f"The stored file {blob} cannot be read: {type(error).__name__}.") from None
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def logs(self, ref: TaskRef) -> tuple[TaskFile, ...]:
         """Return the stored logs of a task, by the names they had on the node."""
         prefix = f"{log_prefix(ref)}/"

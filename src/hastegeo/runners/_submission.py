@@ -14,8 +14,8 @@ from azure.batch import BatchClient, models
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 
 from hastegeo.capacity import Capacity, Reservation
-from hastegeo.credentials import Grant, GrantMinter, authorise
-from hastegeo.domain import Decision, TaskRef, TaskSpec, Workload
+from hastegeo.credentials import Grant, GrantMinter, authorise, distinct
+from hastegeo.domain import Decision, GrantScope, TaskRef, TaskSpec, Workload
 from hastegeo.errors import HasteError, RunnerError
 from hastegeo.routing import select_pool
 from hastegeo.runners._client import as_runner_error, enum_text, error_code
@@ -30,6 +30,7 @@ from hastegeo.runners._definition import (
 )
 from hastegeo.runners._ids import fingerprint, task_id
 from hastegeo.runners._jobs import JobBook
+from hastegeo.runners._managed_pools import ManagedPools
 from hastegeo.runners._refusals import check_tenant, conflict, some_failed
 from hastegeo.runners._status import environment
 from hastegeo.runners.contract import Submission
@@ -43,6 +44,18 @@ _TRIES: Final = 3
 # https://learn.microsoft.com/rest/api/batchservice/task/add-collection
 _CHUNK: Final = 100
 _THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a submission would do: where the task goes, what it is granted, and what Batch is sent.
+
+    The task has plain URLs in place of signed ones.
+    """
+
+    decision: Decision
+    scopes: tuple[GrantScope, ...]
+    task: models.BatchTaskCreateOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,7 @@ class Submitter:
         self._capacity = capacity
         self._minter = minter
         self._jobs = jobs
+        self._pools = ManagedPools(client, settings)
         self._done: dict[tuple[Workload, str], tuple[str, Submission]] = {}
         self._lock = threading.Lock()
 
@@ -115,14 +129,16 @@ class Submitter:
             raise some_failed(errors, len(specs)) from errors[0]
         return [found for found in ordered if isinstance(found, Submission)]
 
-    def dry_run(self, spec: TaskSpec) -> tuple[Decision, models.BatchTaskCreateOptions]:
-        """Return the decision and the task that would be sent, with plain URLs in place of signed ones."""
+    def dry_run(self, spec: TaskSpec) -> DryRun:
+        """Return what a submission would do, and do nothing."""
         self._check(spec)
         decision, reservation = self._route(spec)
         self._capacity.release(reservation)
         plain = self._settings.model_copy(update={"use_sas": False})
-        placement = Placement(TaskRef("dry-run", task_id(spec)), decision, "dry-run")
-        return decision, build_task(spec, self._settings, placement, StorageAccess(plain))
+        ref = TaskRef("dry-run", task_id(spec))
+        needed = distinct(scopes(spec, self._settings, ref)) if self._settings.use_sas else ()
+        placement = Placement(ref, decision, "dry-run")
+        return DryRun(decision, needed, build_task(spec, self._settings, placement, StorageAccess(plain)))
 
     def _check(self, spec: TaskSpec) -> None:
         """Refuse what cannot be carried out before anything is asked of any service."""
@@ -165,6 +181,8 @@ class Submitter:
             raise
 
     def _prepare(self, spec: TaskSpec, decision: Decision, reservation: Reservation) -> _Prepared:
+        if self._settings.manage_pools:
+            self._pools.ensure(decision.chosen)
         ref = TaskRef(self._jobs.ensure(decision.chosen, spec.workload), task_id(spec))
         placement = Placement(ref, decision, uuid.uuid4().hex)
         grants: tuple[Grant, ...] = ()

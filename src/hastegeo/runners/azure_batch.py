@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from azure.batch import models
 from azure.core.credentials import AzureNamedKeyCredential, TokenCredential
 from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
 from azure.identity import DefaultAzureCredential
 
 from hastegeo.capacity import Capacity
 from hastegeo.credentials import Clock, GrantLedger, GrantMinter, default_ledger_path, utc_now
-from hastegeo.domain import Decision, TaskFile, TaskRef, TaskSpec, TaskState, TaskStatus, Workload
+from hastegeo.domain import TaskFile, TaskRef, TaskSpec, TaskState, TaskStatus, Workload
 from hastegeo.runners._client import as_runner_error, connect_batch, error_code
 from hastegeo.runners._jobs import JobBook
 from hastegeo.runners._refusals import not_found
 from hastegeo.runners._status import STATUS_FIELDS, task_status
 from hastegeo.runners._streams import NodeFiles, StoredFiles, TaskStreams
-from hastegeo.runners._submission import Submitter
+from hastegeo.runners._submission import DryRun, Submitter
 from hastegeo.runners.contract import LogStream, Runner, Submission
 from hastegeo.settings import SasScope, Settings
 
@@ -77,6 +77,10 @@ class AzureBatchRunner(Runner):
         )
         own = settings.output_container_url
         stored = StoredFiles(own, identity, **storage) if own else None
+        self._open = ExitStack()
+        self._open.callback(self._client.close)
+        if stored is not None:
+            self._open.callback(stored.close)
         self._streams = TaskStreams(NodeFiles(self._client), stored, self.status)
 
     def submit(self, spec: TaskSpec) -> Submission:
@@ -87,8 +91,8 @@ class AzureBatchRunner(Runner):
         """Submit several tasks, 100 a call; see `Runner.submit_many`."""
         return self._submitter.submit_many(specs)
 
-    def dry_run(self, spec: TaskSpec) -> tuple[Decision, models.BatchTaskCreateOptions]:
-        """Return where a task would go and what would be sent, with plain URLs in place of signed ones."""
+    def dry_run(self, spec: TaskSpec) -> DryRun:
+        """Return what a submission would do, and do nothing but ask for the pools' capacity."""
         return self._submitter.dry_run(spec)
 
     def status(self, ref: TaskRef) -> TaskStatus:
@@ -153,8 +157,8 @@ class AzureBatchRunner(Runner):
                 raise as_runner_error(error, f"list the tasks of {job}") from None
 
     def close(self) -> None:
-        """Close the connections. The runner is of no use afterwards."""
-        self._client.close()
+        """Close the connections. The runner, and what shares its capacity, is of no use afterwards."""
+        self._open.close()
 
     def __enter__(self) -> Self:
         return self

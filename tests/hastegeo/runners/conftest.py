@@ -98,6 +98,9 @@ class FakeAzure(BaseAdapter):
         table: list[tuple[str, str, str, Callable[..., Answer]]] = [
             ("GET", r"/nodecounts", "node_counts", self._node_counts),
             ("GET", r"/pools", "list_pools", lambda: _json({"value": list(self.pools.values())})),
+            ("GET", r"/pools/([^/]+)", "get_pool", lambda pool: _found(self.pools.get(pool), "PoolNotFound")),
+            ("POST", r"/pools", "create_pool", lambda: self._create_pool(body)),
+            ("POST", r"/pools/([^/]+)/resize", "resize_pool", lambda pool: self._resize_pool(pool, body)),
             ("POST", r"/jobs", "create_job", lambda: self._create_job(body)),
             ("GET", r"/jobs", "list_jobs", lambda: _json({"value": list(self.jobs.values())})),
             ("GET", r"/jobs/([^/]+)", "get_job", lambda job: _found(self.jobs.get(job), "JobNotFound")),
@@ -162,6 +165,16 @@ class FakeAzure(BaseAdapter):
             for pool, counts in self.nodes.items()
         ]
         return _json({"value": value})
+
+    def _create_pool(self, body: dict[str, Any]) -> Answer:
+        if body["id"] in self.pools:
+            return _error(409, "PoolExists")
+        self.pools[body["id"]] = {**body, "state": "active", "allocationState": "steady"}
+        return 201, {}, b""
+
+    def _resize_pool(self, pool: str, body: dict[str, Any]) -> Answer:
+        self.pools[pool] |= body
+        return 202, {}, b""
 
     def _create_job(self, body: dict[str, Any]) -> Answer:
         if body["id"] in self.jobs:

@@ -381,9 +381,10 @@ def test_a_lost_answer_to_a_collection_ends_in_one_task_each(
 def test_a_dry_run_shows_the_task_without_grants_and_sends_nothing(
     azure: Any, runner: AzureBatchRunner, make_spec: Specs
 ) -> None:
-    decision, task = runner.dry_run(make_spec())
-    assert decision.chosen == "t4-pool"
-    assert "sig=" not in json.dumps(task.as_dict())
+    dry = runner.dry_run(make_spec())
+    assert dry.decision.chosen == "t4-pool"
+    assert [str(scope) for scope in dry.scopes] == [f"inputs rl {CONTAINER}", f"outputs cw {CONTAINER}"]
+    assert "sig=" not in json.dumps(dry.task.as_dict())
     assert not azure.tasks
     assert not azure.jobs
     assert runner.capacity.snapshot().pools["t4-pool"].reserved == 0
