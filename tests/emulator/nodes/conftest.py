@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from batch_emulator.nodes import DRIVERS, ImageTable, create_agent
 
-from .support import IMAGES, Node, require
+from .support import IMAGES, MakeNode, Node, require
 
 
 @pytest.fixture(params=DRIVERS)
@@ -24,9 +24,6 @@ def driver(request: pytest.FixtureRequest) -> str:
 def sandbox(request: pytest.FixtureRequest) -> str:
     """Each driver that enforces isolation and works on this machine."""
     return require(request.param)
-
-
-MakeNode = Callable[..., Node]
 
 
 @pytest.fixture

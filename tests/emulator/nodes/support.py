@@ -93,6 +93,9 @@ class Node:
         return self.run(f"{PYTHON} -c {quote(script)}", **launch)
 
 
+MakeNode = Callable[..., Node]
+
+
 def quote(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 

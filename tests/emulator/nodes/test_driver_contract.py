@@ -21,6 +21,7 @@ from batch_emulator.nodes.contract import FailureCategory, TaskLaunch, TaskOutco
 from .support import (
     IMAGES,
     PYTHON,
+    MakeNode,
     Node,
     container,
     processes_with,
@@ -283,8 +284,8 @@ def test_hardening_run_options_and_variables_are_accepted(node: Node) -> None:
     assert result.stdout == "given\n"
 
 
-def test_the_agents_environment_lies_below_the_tasks(make_node: object, driver: str) -> None:
-    node: Node = make_node(driver, environment={"A": "agent", "B": "agent"})  # type: ignore[operator]
+def test_the_agents_environment_lies_below_the_tasks(make_node: MakeNode, driver: str) -> None:
+    node = make_node(driver, environment={"A": "agent", "B": "agent"})
     assert node.shell("echo $A $B", environment={"B": "task"}).stdout == "agent task\n"
 
 
