@@ -1,9 +1,9 @@
-"""Write the schema that the emulator checks request bodies against, from the models of the installed azure-batch.
+"""Write the schema that the emulator checks request bodies against, from the models of azure-batch.
 
     python tools/generate_batch_schema.py [--check]
 
-The result is data: for each model its properties by wire name, with type, whether required, and enum values. Only
-what a request can reach is kept.
+The result is data: for each model its properties by wire name, with type, whether required, and enum values.
+Only what a request can reach is kept.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import typing
 from pathlib import Path
 
 from azure.batch import models
-from azure.batch.models import _models
 from azure.batch._utils import model_base
+from azure.batch.models import _models
 
 TARGET = Path(__file__).parent.parent / "src/batch_emulator/wire/schema.json"
 
