@@ -118,6 +118,7 @@ def _dev(_: dict[str, Any], target: Path) -> None:
     _mount("devpts", target / "pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
     (target / "ptmx").symlink_to("pts/ptmx")
     (target / "shm").mkdir()
+    _restrict(target, _ATTR_RDONLY, recursive=False)
 
 
 _KINDS = {"bind": _bind, "symlink": _symlink, "tmpfs": _tmpfs, "proc": _proc, "dev": _dev}

@@ -110,6 +110,13 @@ def create_agent(
     """
     variables = dict(environment or {})
     chosen = choose_driver(driver)
+    endpoints = None if egress is None else parse_endpoints(egress)
+    for endpoint in endpoints or ():
+        if endpoint.port < chosen.lowest_port:
+            raise ValueError(
+                f"egress endpoint {endpoint}: for an ordinary user the {chosen.name} driver cannot offer ports "
+                f"below {chosen.lowest_port}; use a higher port, or the unshare driver"
+            )
     executor = ThreadPoolExecutor(_TRANSFER_THREADS, thread_name_prefix="node-transfers")
     certificates = [
         Path(variables[name]) for name in _CA_VARIABLES if variables.get(name, "").startswith("/")
@@ -117,7 +124,7 @@ def create_agent(
     context = RunContext(
         driver=chosen,
         images=images or ImageTable(),
-        egress=None if egress is None else parse_endpoints(egress),
+        egress=endpoints,
         environment=variables,
         read_only_paths=(*read_only_paths, *certificates),
         ca_bundle=ca_bundle(variables),

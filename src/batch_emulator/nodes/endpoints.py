@@ -14,6 +14,9 @@ class Endpoint:
     host: str
     port: int
 
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 def parse_endpoints(texts: Iterable[str]) -> tuple[Endpoint, ...]:
     """Read `127.0.0.1:10000` or `[::1]:443`. ValueError for what is not a loopback address with a port.

@@ -82,7 +82,8 @@ def test_the_task_sees_its_own_environment_alone(node: Node, monkeypatch: pytest
 def test_the_directories_of_the_environment_exist(node: Node) -> None:
     names = ["ROOT_DIR", "SHARED_DIR", "STARTUP_DIR", "MOUNTS_DIR"]
     wanted = " ".join(f'"$AZ_BATCH_NODE_{name}"' for name in names)
-    script = f'for d in {wanted} "$AZ_BATCH_TASK_DIR" "$AZ_BATCH_TASK_WORKING_DIR"; do test -d "$d" || exit 1; done'
+    wanted += ' "$AZ_BATCH_TASK_DIR" "$AZ_BATCH_TASK_WORKING_DIR"'
+    script = f'for d in {wanted}; do test -d "$d" || exit 1; done'
     result = node.shell(script, environment={"AZ_BATCH_NODE_ROOT_DIR": "/mnt/batch/tasks"})
     assert result.outcome.exit_code == 0
 
@@ -331,13 +332,10 @@ asyncio.run(main())
 
 def test_tasks_die_with_a_killed_emulator(driver: str, tmp_path: Path) -> None:
     marks = [a_mark(), a_mark()]
-    # Plain processes take only their first process along; that is one of the reasons why they are the last resort.
-    script = (
-        f"setsid sleep {marks[1]} & exec sleep {marks[0]}"
-        if driver != "process"
-        else f"exec sleep {marks[0]}"
-    )
-    expected = marks if driver != "process" else marks[:1]
+    script, expected = f"setsid sleep {marks[1]} & exec sleep {marks[0]}", marks
+    if driver == "process":
+        # It takes only its first process along; that is one of the reasons why it is the last resort.
+        script, expected = f"exec sleep {marks[0]}", marks[:1]
     emulator = subprocess.Popen(
         [PYTHON, "-c", _EMULATOR, driver, str(tmp_path / "node"), f"/bin/sh -c {quote(script)}"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -15,7 +15,7 @@ import pytest
 from batch_emulator.nodes import create_agent
 from batch_emulator.nodes.endpoints import Endpoint, parse_endpoints
 
-from .support import MakeNode, Node
+from .support import MakeNode, Node, is_root
 
 FETCH = """
 import json, sys, urllib.request
@@ -131,9 +131,15 @@ def test_ipv6_loopback_endpoints(make_node: MakeNode, sandbox: str) -> None:
 
 def test_ports_below_1024(make_node: MakeNode, sandbox: str) -> None:
     port = 987
+    if sandbox == "bubblewrap" and not is_root():
+        with pytest.raises(ValueError, match="cannot offer ports below 1024"):
+            create_agent(sandbox, egress=[f"127.0.0.1:{port}"])
+        return
+    node = make_node(sandbox, egress=[f"127.0.0.1:{port}"])
+    # Even an ordinary user's sandbox can offer the port; nothing serves it yet.
+    assert fetch(node, f"http://127.0.0.1:{port}/")[0].startswith("denied: ")
     try:
         with serving(port=port):
-            node = make_node(sandbox, egress=[f"127.0.0.1:{port}"])
             assert fetch(node, f"http://127.0.0.1:{port}/low") == ["served /low"]
     except PermissionError:
         pytest.skip("this user cannot serve on a port below 1024")

@@ -76,6 +76,11 @@ class Driver(Protocol):
         """The user and group id on this machine that programs run as, None for the emulator's own."""
         ...
 
+    @property
+    def lowest_port(self) -> int:
+        """The lowest port at which a sandbox can offer an endpoint."""
+        ...
+
     async def start(self, program: Program) -> RunningProgram:
         """Start a program; it is running when this returns. ProgramError if it cannot be started."""
         ...

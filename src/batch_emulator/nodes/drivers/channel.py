@@ -88,7 +88,7 @@ class Channel:
                     self._loop.sock_connect(outside, (endpoint.host, endpoint.port)), _CONNECT_SECONDS
                 )
             except (OSError, TimeoutError) as error:
-                logger.debug("endpoint %s:%d does not answer: %s", endpoint.host, endpoint.port, error)
+                logger.debug("endpoint %s does not answer: %s", endpoint, error)
                 await self._send({"refused": request}, [])
             else:
                 await self._send({"connected": request}, [outside.fileno()])

@@ -45,6 +45,11 @@ class NamespaceDriver(ABC):
     def __init__(self) -> None:
         self.task_user = _task_user()
 
+    @property
+    def lowest_port(self) -> int:
+        """See `Driver.lowest_port`."""
+        return 1
+
     @abstractmethod
     def command(self, program: Program, init: Sequence[str]) -> list[str]:
         """The command that makes the namespaces and the file system and becomes `init` in them."""
@@ -103,6 +108,11 @@ class BubblewrapDriver(NamespaceDriver):
 
     name = "bubblewrap"
 
+    @property
+    def lowest_port(self) -> int:
+        """See `Driver.lowest_port`; an ordinary user's bwrap leaves PID 1 no rights over the network."""
+        return 1024 if self.task_user is None else 1
+
     def command(self, program: Program, init: Sequence[str]) -> list[str]:
         """The `bwrap` command line."""
         words = [_tool("bwrap"), "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
@@ -119,8 +129,6 @@ class BubblewrapDriver(NamespaceDriver):
         if self.task_user is None:
             inner = str(inner_user(program))
             words += ["--unshare-user", "--uid", inner, "--gid", inner]
-            if any(endpoint.port < 1024 for endpoint in program.egress or ()):
-                words += ["--cap-add", "CAP_NET_BIND_SERVICE"]
         made: set[str] = set()
         for mount in program.mounts:
             # Made here, for those that bwrap makes itself may be closed to the program's user.
@@ -256,4 +264,4 @@ def _bwrap_words(mount: Mount) -> list[str]:
         case Proc():
             return ["--proc", mount.target]
         case Dev():
-            return ["--dev", mount.target]
+            return ["--dev", mount.target, "--remount-ro", mount.target]

@@ -30,6 +30,7 @@ class ProcessDriver:
     name = "process"
     enforces_isolation = False
     task_user: int | None = None
+    lowest_port = 1
 
     async def start(self, program: Program) -> RunningProgram:
         """Start the program in a session of its own."""
