@@ -28,5 +28,9 @@ def format_http_time(time: datetime) -> str:
 
 def parse_http_time(text: str) -> datetime:
     """Read a date of an HTTP header. Raises `ValueError`."""
-    time = parsedate_to_datetime(text)
+    try:
+        time = parsedate_to_datetime(text)
+    except (TypeError, IndexError, OverflowError):
+        # The standard library's own ways to say that a text is no date, or its offset no offset.
+        raise ValueError(f"{text!r} is not a date of an HTTP header") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

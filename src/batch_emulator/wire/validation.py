@@ -20,8 +20,6 @@ _IDENTIFIED: Final = {
     "BatchJobScheduleCreateOptions",
     "BatchTaskCreateOptions",
 }
-# "No limit" is longer than a duration here can be, so it is kept as it was sent.
-_UNLIMITED: Final = "P10675199DT2H48M5.4775807S"
 _INTEGER_BITS: Final = 31
 
 
@@ -130,11 +128,9 @@ def _time(value: object, where: str) -> str:
 
 def _duration(value: object, where: str) -> str:
     text = _string(value, where)
-    if text == _UNLIMITED:
-        return text
     try:
         return format_duration(parse_duration(text))
-    except (ValueError, OverflowError):
+    except ValueError:
         raise invalid_property(where, "An ISO 8601 duration is expected.", value) from None
 
 
