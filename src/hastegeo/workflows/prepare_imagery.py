@@ -46,7 +46,7 @@ from hastegeo.workflows.imagery.manifest import (
 )
 from hastegeo.workflows.imagery.percentiles import BandStatistics
 from hastegeo.workflows.imagery.pipeline import Images, Progress, Report, make_images
-from hastegeo.workflows.imagery.tiles import EVENTS, Event, Tile
+from hastegeo.workflows.imagery.tiles import EVENTS, Event, Tile, counted
 
 _MAX_NAME_BYTES: Final = 80
 _CHECKED: Final = 0.05
@@ -74,11 +74,14 @@ def prepare_imagery(
     for what, name in (("project", project), ("layer", layer)):
         _check_name(what, name)
     outputs = Path(outputs_dir)
+    _check_apart(inputs_dir, outputs)
     with closed_gdal(), _workspace(outputs, event) as workspace:
         report(Progress(fraction=0, step="check", message="Reading the tiles"))
         imagery = survey(inputs_dir, event)
         inputs = tuple(_input_record(tile) for tile in imagery.tiles)
-        report(Progress(fraction=_CHECKED, step="check", message=f"{len(inputs)} tiles can be used"))
+        report(
+            Progress(fraction=_CHECKED, step="check", message=f"{counted(len(inputs), 'tile')} can be used")
+        )
         images = make_images(imagery, workspace, report)
         names = output_names(event, project, layer)
         manifest = ImageryManifest(
@@ -164,6 +167,17 @@ def _check_name(what: str, name: str) -> None:
         raise InputError(
             f"{name!r} cannot be the name of a {what}: it becomes part of file names.",
             hint="Use letters, digits, - and _, at most 80 bytes.",
+        )
+
+
+def _check_apart(inputs_dir: str | os.PathLike[str], outputs: Path) -> None:
+    if not Path(inputs_dir).is_dir():
+        return
+    inputs = Path(inputs_dir).resolve()
+    if inputs in (outputs.resolve(), *outputs.resolve().parents):
+        raise InputError(
+            f"The outputs folder {outputs} lies in the inputs folder, so results would be taken for tiles.",
+            hint="Choose an outputs folder beside it.",
         )
 
 
@@ -262,7 +276,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for record in manifest.outputs:
         print(f"{record.path}: {record.bytes:,} bytes")
     print(
-        f"{MANIFEST_NAME}: {len(manifest.inputs)} tiles in, {manifest.valid_share:.1%} of the image has data"
+        f"{MANIFEST_NAME}: {counted(len(manifest.inputs), 'tile')} in, "
+        f"{manifest.valid_share:.1%} of the image has data"
     )
     return 0
 

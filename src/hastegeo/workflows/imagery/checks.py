@@ -47,8 +47,13 @@ def survey(folder: str | os.PathLike[str], event: Event) -> EventImagery:
             f"There is nothing in {listing(empty)}: every pixel is marked as having no data.",
             hint="Check the nodata value of the files, or choose others.",
         )
-    notes = (f"{listing(empty)} has no pixel with data.",) if empty else ()
-    return EventImagery(event=event, tiles=tiles, plan=plan, notes=plan.notes + notes)
+    notes = list(plan.notes)
+    if empty:
+        notes.append(f"Without a pixel of data: {listing(empty)}.")
+    with_alpha = [tile.name for tile in tiles if tile.alpha is not None]
+    if with_alpha:
+        notes.append(f"An alpha band says which pixels have data, and is not kept: {listing(with_alpha)}.")
+    return EventImagery(event=event, tiles=tiles, plan=plan, notes=tuple(notes))
 
 
 def check_imagery(folder: str | os.PathLike[str]) -> Mapping[Event, EventImagery]:

@@ -63,7 +63,7 @@ def local_file(path: str | os.PathLike[str]) -> Path:
     except FileNotFoundError:
         raise InputError(f"There is no file {text}.", hint="Check the path.") from None
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"{text!r} cannot be read ({error}).") from None
+        raise InputError(f"{text!r} cannot be read ({error}).", hint="Check the path.") from None
     if not stat.S_ISREG(mode) or real.as_posix().startswith("/vsi"):
         raise InputError(f"{text} is not a file.", hint="Give a GeoTIFF, or a folder of GeoTIFFs.")
     return real

@@ -20,12 +20,10 @@ from rasterio.transform import array_bounds
 from rasterio.warp import calculate_default_transform, transform_bounds
 
 from hastegeo.errors import InputError
-from hastegeo.workflows.imagery.tiles import Tile, listing
+from hastegeo.workflows.imagery.tiles import MAX_PIXELS, Tile, listing
 
 Bounds = tuple[float, float, float, float]
 
-# 160,000 x 160,000 pixels: far above the largest mosaic we know of, far below what a wrong position asks for.
-MAX_PIXELS: Final = 25_600_000_000
 # Tiles apart from each other may leave this much of the mosaic empty before they are taken for a mistake.
 MAX_EMPTY_SHARE: Final = 0.75
 # A foreign CRS gives slightly other pixel sizes for the same imagery; only a clearly finer one counts.
@@ -203,8 +201,8 @@ def _check_together(boxes: dict[str, Bounds], crs: CRS) -> None:
         shapely.box(*_around([boxes[name] for name in far]))
     )
     raise InputError(
-        f"The tiles do not lie together: {listing(far)} is {_distance(distance, crs)} away from "
-        f"{listing(main)}, and {math.floor(empty * 100)} % of the mosaic would be empty.",
+        f"The tiles do not lie together: it is {_distance(distance, crs)} from {listing(main)} to "
+        f"{listing(far)}, and {math.floor(empty * 100)} % of the mosaic would be empty.",
         hint="Prepare them as separate layers, or check their coordinate reference systems.",
     )
 
@@ -240,4 +238,4 @@ def _distance(value: float, crs: CRS) -> str:
         kilometres = value * _KILOMETRES_A_DEGREE
     else:
         kilometres = value * (crs.linear_units_factor[1] or 1.0) / 1000
-    return f"about {kilometres:.3g} km"
+    return f"about {kilometres:,.0f} km" if kilometres >= 10 else f"about {kilometres:.2g} km"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 _HALF: Final = 1 << 16
 _SIGN: Final = np.uint32(0x80000000)
+_LIMIT: Final = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class BandCounter:
     """Counts the values of one band.
 
     Feed it everything with `add`; if it then says `needs_second_pass`, call `begin_second_pass` and feed it
-    everything again. 64-bit floats are counted to the precision of 32 bits.
+    everything again. 64-bit floats are counted to the precision and range of 32 bits.
     """
 
     def __init__(self, dtype: str, percentiles: tuple[int, int]) -> None:
@@ -72,6 +73,8 @@ class BandCounter:
                 self._lower[half] += np.bincount(chosen.astype(np.int32), minlength=_HALF)
             return
         self._counts += np.bincount((keys >> np.uint32(16)).astype(np.int32), minlength=_HALF)
+        if self._dtype.kind == "f":
+            values = np.clip(values, -_LIMIT, _LIMIT)
         self._sum += float(values.sum(dtype=np.float64))
         self._minimum = min(self._minimum, float(values.min()))
         self._maximum = max(self._maximum, float(values.max()))
@@ -137,9 +140,8 @@ def _keys(values: NDArray[Any]) -> NDArray[np.uint32]:
         return values
     if values.dtype == np.int32:
         return values.view(np.uint32) ^ _SIGN
-    limit = np.finfo(np.float32).max
     # Adding zero turns -0.0 into 0.0: they are equal, so they must have one key.
-    bits = (np.clip(values, -limit, limit).astype(np.float32) + np.float32(0)).view(np.uint32)
+    bits = (np.clip(values, -_LIMIT, _LIMIT).astype(np.float32) + np.float32(0)).view(np.uint32)
     keys: NDArray[np.uint32] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return keys
 

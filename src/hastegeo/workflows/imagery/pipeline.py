@@ -25,7 +25,7 @@ from hastegeo.workflows.imagery.output import (
 )
 from hastegeo.workflows.imagery.percentiles import BandStatistics
 from hastegeo.workflows.imagery.stretch import Stretch, keep_bytes, linear_stretch, shown_bands
-from hastegeo.workflows.imagery.tiles import Tile, listing
+from hastegeo.workflows.imagery.tiles import Tile, counted, listing
 
 PERCENTILES: Final = (2, 98)
 _BYTES_A_MEGABYTE: Final = 1_000_000
@@ -83,7 +83,7 @@ def make_images(imagery: EventImagery, workspace: Path, report: Report) -> Image
             passing,
             nodata=nodata,
             percentiles=PERCENTILES,
-            advance=_stepper(report, "mosaic", f"Laying {len(imagery.tiles)} tiles on one grid"),
+            advance=_stepper(report, "mosaic", f"Laying {counted(len(imagery.tiles), 'tile')} on one grid"),
         )
         block_size, dtype = mosaic.block_size, mosaic.dtype
     if not valid_pixels:
@@ -162,9 +162,12 @@ def _choose_stretches(dtype: str, shown: list[BandStatistics]) -> tuple[list[Str
 def _describe_placing(mosaic: Mosaic) -> list[str]:
     warped = [placement.tile.name for placement in mosaic.placements if placement.offset is None]
     copied = len(mosaic.placements) - len(warped)
-    notes = [f"{copied} tiles lie on the grid and are copied exactly."] if copied else []
+    notes = [f"{counted(copied, 'tile', 'lies')} on the grid: copied exactly."] if copied else []
     if warped:
-        notes.append(f"{listing(warped)} is resampled (bilinear) to the grid.")
+        notes.append(f"Resampled (bilinear) to the grid: {listing(warped)}.")
+    types = sorted({placement.tile.dtype for placement in mosaic.placements})
+    if len(types) > 1:
+        notes.append(f"Tiles hold {' and '.join(types)} pixels; their values are kept, as {mosaic.dtype}.")
     return [*notes, "Where tiles overlap, the finer lies on top, then the one whose name sorts last."]
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from affine import Affine
+from numpy.typing import NDArray
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
@@ -30,6 +31,8 @@ EVENTS: Final[tuple[Event, ...]] = ("pre", "post")
 _SUFFIXES: Final = frozenset({".tif", ".tiff"})
 _DTYPES: Final = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"})
 _MAX_NAMED: Final = 3
+# 160,000 x 160,000: far above the largest image we know of, far below what a wrong position asks for.
+MAX_PIXELS: Final = 25_600_000_000
 
 
 class Validity(StrEnum):
@@ -45,9 +48,9 @@ class Validity(StrEnum):
 class Tile:
     """What one GeoTIFF is.
 
-    `name` is its path below the folder that was given. `bands` are the 1-based indexes of its data bands,
-    the alpha band left out. `nodata` is None unless the tile declares one. `colours` has a name for each data
-    band (`red`, `gray`, `undefined`, …).
+    `name` is its path below the folder that was given. `bands` are the 1-based indexes of its data bands;
+    `alpha` is that of its alpha band, if any. `nodata` is None unless the tile declares one. `colours` has a
+    name for each data band (`red`, `gray`, `undefined`, …).
     """
 
     path: Path
@@ -55,6 +58,7 @@ class Tile:
     width: int
     height: int
     bands: tuple[int, ...]
+    alpha: int | None
     dtype: str
     crs: CRS
     transform: Affine
@@ -128,6 +132,14 @@ def listing(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
+def counted(count: int, noun: str, verb: str = "") -> str:
+    """Return `1 tile lies` or `2 tiles lie`, given `tile` and `lies`; the verb is a regular one or `is`."""
+    if count == 1:
+        return f"1 {noun} {verb}".rstrip()
+    plural = {"is": "are", "has": "have"}.get(verb, verb.removesuffix("s"))
+    return f"{count} {noun}s {plural}".rstrip()
+
+
 def read_tile(name: str, path: Path) -> Tile:
     """Read what a tile is. Raises `InputError` where it cannot be placed or its data is not all there."""
     with open_geotiff(path) as source:
@@ -150,6 +162,11 @@ def read_tile(name: str, path: Path) -> Tile:
                 f"{name} holds palette indexes, not colours.",
                 hint="Convert it first: gdal_translate -expand rgb INPUT OUTPUT.tif",
             )
+        if source.width * source.height > MAX_PIXELS:
+            raise InputError(
+                f"{name} claims {source.width} x {source.height} pixels, which is more than can be meant.",
+                hint="Cut it into parts first: gdal_translate -srcwin X Y WIDTH HEIGHT INPUT OUTPUT.tif",
+            )
         _check_complete(name, path, source)
         return Tile(
             path=path,
@@ -157,6 +174,7 @@ def read_tile(name: str, path: Path) -> Tile:
             width=source.width,
             height=source.height,
             bands=bands,
+            alpha=next((index for index in source.indexes if index not in bands), None),
             dtype=dtype,
             crs=source.crs,
             transform=source.transform,
@@ -221,22 +239,36 @@ def _validity(source: Any, bands: tuple[int, ...]) -> Validity:
     return Validity.ALL
 
 
-def read_pixels(tile: Tile, source: Any, window: Window) -> tuple[np.ndarray, np.ndarray]:
+def read_pixels(tile: Tile, source: Any, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the data bands and the valid pixels of a window of a tile. Raises `InputError` if it is damaged.
 
     A pixel is valid where the tile says so, and at least one of its bands is a finite number.
     """
     try:
         data = source.read(list(tile.bands), window=window)
-        if tile.validity is Validity.ALL:
-            valid = np.ones(data.shape[1:], dtype=bool)
+        if tile.alpha is not None:
+            valid = source.read(tile.alpha, window=window) > 0
+        elif tile.validity is Validity.MASK:
+            valid = source.read_masks(tile.bands[0], window=window) > 0
         else:
-            valid = source.dataset_mask(window=window) > 0
+            valid = np.ones(data.shape[1:], dtype=bool)
     except RasterioError as error:
         raise not_readable(tile.path, error) from None
+    if tile.nodata is not None:
+        valid &= _differs(data, tile.nodata).any(axis=0)
     if data.dtype.kind == "f":
         valid &= np.isfinite(data).any(axis=0)
     return data, valid
+
+
+def _differs(data: NDArray[Any], nodata: float) -> NDArray[np.bool_]:
+    if data.dtype.kind == "f":
+        # A tile of 32-bit floats keeps its nodata value with more digits than its pixels have.
+        with np.errstate(over="ignore"):
+            differs: NDArray[np.bool_] = data != data.dtype.type(nodata)
+    else:
+        differs = data != nodata
+    return differs
 
 
 def has_valid_pixel(tile: Tile) -> bool:
