@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 
 from batch_emulator import __version__
 from batch_emulator.autoscale.offline import autoscale_command
@@ -107,7 +108,8 @@ def start(
         work_dir=work_dir,
         behaviour=Behaviour(boot_seconds=boot_time),
     )
-    asyncio.run(_serve(options, time_scale, ready_file, show_key=not account_key))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(options, time_scale, ready_file, show_key=not account_key))
 
 
 async def _serve(options: Options, time_scale: float, ready_file: Path | None, *, show_key: bool) -> None:
