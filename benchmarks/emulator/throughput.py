@@ -2,8 +2,8 @@
 
     python benchmarks/emulator/throughput.py [--tasks 2000]
 
-The first figure runs /bin/true for real with the process driver. The second runs the rules alone, with a node
-agent that ends every run at once: its cost for each task at 1k, 10k and 100k tasks should be one and the same.
+The first figure runs /bin/true for real with the process driver. The others run the rules alone, with a node
+agent that ends every run at once: a task should cost the same with 1k, 10k and 100k tasks waiting.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ SharedKey: https://learn.microsoft.com/rest/api/batchservice/authenticate-reques
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
@@ -36,6 +35,18 @@ _SIGNED_HEADERS: Final = (
     "range",
 )
 _KNOWN_TOKENS: Final = 256
+_CHALLENGE: Final = (
+    f'Bearer authorization_uri="https://login.microsoftonline.com/common", resource="{AUDIENCE}/"'
+)
+
+
+class AuthenticationRequired(BatchError):
+    """No usable token: 401, whose `headers` tell the client where to get one."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("AuthenticationFailed", values=(("AuthenticationErrorDetail", reason),))
+        self.status = 401
+        self.headers = {"WWW-Authenticate": _CHALLENGE}
 
 
 class Authenticator:
@@ -53,12 +64,13 @@ class Authenticator:
         self._key = base64.b64decode(key)
         self._now = now
         self._token_keys = jwt.PyJWKSet.from_dict(dict(token_keys)).keys if token_keys else []
-        self._tokens: dict[str, datetime] = {}
+        # The digest of each token that was found good, and when it expires (seconds since the epoch).
+        self._tokens: dict[bytes, float] = {}
 
     def authenticate(self, method: str, raw_path: str, raw_query: str, headers: Mapping[str, str]) -> None:
         """Return if the request may pass, else raise AuthenticationFailed with the reason.
 
-        `raw_path` and `raw_query` are as they came, `headers` have lower-case names.
+        The status is 403 for a bad signature, and 401 for a bad token or none of either. `raw_path` and `raw_query` are as they came, `headers` have lower-case names.
         """
         scheme, _, credential = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "sharedkey":
@@ -66,7 +78,7 @@ class Authenticator:
         elif scheme.lower() == "bearer":
             self._check_token(credential)
         else:
-            raise _failed("The Authorization header is missing; send SharedKey or Bearer.")
+            raise AuthenticationRequired("The Authorization header is missing; send SharedKey or Bearer.")
 
     def _check_signature(
         self, method: str, raw_path: str, raw_query: str, headers: Mapping[str, str], credential: str
@@ -77,62 +89,82 @@ class Authenticator:
         date = headers.get("ocp-date") or headers.get("date")
         try:
             skew = abs(self._now() - parse_http_time(date or ""))
-        except (ValueError, TypeError, IndexError):
+        except ValueError:
             raise _failed("The ocp-date or date header is missing or not a date.") from None
         if skew > _SKEW:
             raise _failed("The date of the request is more than 15 minutes away from the service's.")
-        text = string_to_sign(self._account, method, raw_path, raw_query, headers)
-        wanted = base64.b64encode(hmac.digest(self._key, text.encode(), "sha256")).decode()
-        if not hmac.compare_digest(wanted.encode(), signature.encode()):
+        matches = [
+            hmac.compare_digest(self._sign(text).encode(), signature.encode())
+            for length in signed_lengths(method, headers)
+            for text in (string_to_sign(account, method, raw_path, raw_query, headers, length),)
+        ]
+        if not any(matches):
             raise _failed("The signature is not the one computed from the request and the account's key.")
 
+    def _sign(self, text: str) -> str:
+        return base64.b64encode(hmac.digest(self._key, text.encode(), "sha256")).decode()
+
     def _check_token(self, token: str) -> None:
-        digest = hashlib.sha256(token.encode()).hexdigest()
-        known = self._tokens.get(digest)
-        if known is not None and known > self._now():
+        digest = hashlib.sha256(token.encode()).digest()
+        if self._tokens.get(digest, 0.0) > self._now().timestamp():
             return
         if not self._token_keys:
-            raise _failed("This emulator was started without token-signing keys; use SharedKey.")
+            raise AuthenticationRequired(
+                "This emulator was started without token-signing keys; use SharedKey."
+            )
+        expires = self._check_claims(self._verified_claims(token))
+        if len(self._tokens) >= _KNOWN_TOKENS:
+            self._tokens.clear()
+        self._tokens[digest] = expires
+
+    def _verified_claims(self, token: str) -> Mapping[str, Any]:
+        # Audience and times are checked after this, by the emulator's own clock and with its own messages.
+        unchecked = {"verify_aud": False, "verify_exp": False, "verify_nbf": False, "verify_iat": False}
         try:
             key_id = jwt.get_unverified_header(token).get("kid")
             key = next((key for key in self._token_keys if key.key_id == key_id), self._token_keys[0])
-            claims = jwt.decode(
-                token,
-                key,
-                algorithms=["RS256"],
-                options={"verify_aud": False, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
-            )
-        except (jwt.PyJWTError, binascii.Error, ValueError):
-            raise _failed("The token's signature is not from a key that this account trusts.") from None
-        self._check_claims(claims)
-        if len(self._tokens) >= _KNOWN_TOKENS:
-            self._tokens.clear()
-        self._tokens[digest] = datetime.fromtimestamp(claims["exp"], self._now().tzinfo)
+            claims: Mapping[str, Any] = jwt.decode(token, key, algorithms=["RS256"], options=unchecked)
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            reason = "The token is not signed by a key that this account trusts."
+            raise AuthenticationRequired(reason) from None
+        return claims
 
-    def _check_claims(self, claims: Mapping[str, Any]) -> None:
+    def _check_claims(self, claims: Mapping[str, Any]) -> float:
+        """Return when the token expires."""
+        # SDKs ask for the audience with one slash, two (azure-batch 15.1), or none at its end.
         if str(claims.get("aud", "")).rstrip("/") != AUDIENCE:
-            raise _failed(f"The token's audience is not {AUDIENCE}.")
+            raise AuthenticationRequired(f"The token's audience is not {AUDIENCE}.")
         if not str(claims.get("iss", "")).startswith(ISSUER_PREFIX):
-            raise _failed(f"The token's issuer does not begin with {ISSUER_PREFIX}.")
+            raise AuthenticationRequired(f"The token's issuer does not begin with {ISSUER_PREFIX}.")
         now = self._now().timestamp()
         expires, not_before = claims.get("exp"), claims.get("nbf", 0)
         if not isinstance(expires, int | float) or expires <= now:
-            raise _failed("The token has expired.")
+            raise AuthenticationRequired("The token has expired.")
         if not isinstance(not_before, int | float) or not_before > now + _SKEW.total_seconds():
-            raise _failed("The token is not valid yet.")
+            raise AuthenticationRequired("The token is not valid yet.")
+        return expires
 
 
 def string_to_sign(
-    account: str, method: str, raw_path: str, raw_query: str, headers: Mapping[str, str]
+    account: str, method: str, raw_path: str, raw_query: str, headers: Mapping[str, str], length: str
 ) -> str:
-    """Return the text that a SharedKey signature covers."""
-    values = [headers.get(name, "") for name in _SIGNED_HEADERS]
-    length = _SIGNED_HEADERS.index("content-length")
-    if values[length] in {"", "0"}:
-        # Without a body, GET and HEAD sign an empty length; every other method signs 0.
-        values[length] = "" if method in {"GET", "HEAD"} else "0"
+    """Return the text that a SharedKey signature covers. `length` stands for the content-length header."""
+    shown = {**headers, "content-length": length}
+    values = [shown.get(name, "") for name in _SIGNED_HEADERS]
     ocp = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("ocp-"))
     return "\n".join([method, *values]) + "\n" + ocp + f"/{account}{raw_path}" + _canonical_query(raw_query)
+
+
+def signed_lengths(method: str, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what clients sign as the length of a body.
+
+    Without a body GET and HEAD sign nothing. For other methods the Python SDKs sign `0`, and npm's signs
+    nothing for DELETE; neither says anything about the request that the other does not, so both pass.
+    """
+    length = headers.get("content-length", "")
+    if length not in {"", "0"}:
+        return (length,)
+    return ("",) if method in {"GET", "HEAD"} else ("0", "")
 
 
 def _canonical_query(raw_query: str) -> str:
