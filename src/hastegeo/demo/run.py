@@ -15,11 +15,11 @@ from azure.batch import BatchClient
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import AzureError
 from rich.console import Console
-from rich.live import Live
 
 from hastegeo.capacity import Capacity
 from hastegeo.credentials import install_redaction, redact
 from hastegeo.demo import summary
+from hastegeo.demo.display import display_for
 from hastegeo.demo.imagery import (
     PreparationJob,
     Scene,
@@ -34,7 +34,6 @@ from hastegeo.demo.pools import POOLS, create_pools
 from hastegeo.demo.results import PreparedImage, collect, previews, promises, untested
 from hastegeo.demo.state import Road, TrackedTask
 from hastegeo.demo.tenants import DemoTenant, sign_in
-from hastegeo.demo.view import render
 from hastegeo.domain import NodeCounts
 from hastegeo.errors import InputError, LocalCloudError, RunnerError
 from hastegeo.local_cloud.cloud import LocalCloud, LocalCloudOptions, running_cloud
@@ -112,16 +111,14 @@ class _Demo:
         )
         self._capacity = Capacity(self._admin)
         self._tenants: list[DemoTenant] = []
-        self._live: Live | None = None
+        self._display = display_for(console)
         self._last_look = 0.0
 
     def run(self, own: Scene | None) -> int:
         """Go the whole road and print the summary."""
         try:
-            with Live(console=self._console, auto_refresh=False, transient=False) as live:
-                self._live = live
+            with self._display:
                 images, table, pools_empty = self._go(own)
-            self._live = None
         except AzureError as error:
             # A server that has ended is the cause, not the call that met it.
             self._cloud.check()
@@ -212,8 +209,7 @@ class _Demo:
         runners = {tenant.name: tenant.runner for tenant in self._tenants}
         for task in self._road.unfinished:
             self._road.record_status(runners[task.tenant].status(task.ref))
-        if self._live is not None:
-            self._live.update(render(self._road, now=datetime.now(UTC)), refresh=True)
+        self._display.update(self._road)
 
     def _wait_for_tasks(self) -> None:
         for _ in self._patiently("the tasks to end"):

@@ -11,7 +11,6 @@ from rich.text import Text
 from hastegeo.demo.pools import POOLS
 from hastegeo.demo.results import PreparedImage, Promise
 from hastegeo.demo.state import Road
-from hastegeo.demo.view import short_pool
 from hastegeo.local_cloud.cloud import LocalCloud
 from hastegeo.verification import RowResult, Verdict
 
@@ -46,26 +45,32 @@ def print_summary(
 def isolation_table(table: list[RowResult]) -> Table:
     """Draw the attacks, each with its evidence and its control."""
     drawn = Table(title="A task of dev1 against dev2", title_justify="left", expand=True)
-    drawn.add_column("attack", ratio=3)
+    drawn.add_column("attack", ratio=1)
     drawn.add_column("verdict", no_wrap=True)
-    drawn.add_column("evidence", ratio=3)
-    drawn.add_column("control that succeeded", ratio=4)
+    drawn.add_column("control beside it: the same, where it is allowed", ratio=1)
     for result in table:
-        control = f"{result.row.control_title} ({result.row.control_place.value}): {result.control_evidence}"
+        verdict = Text(result.verdict.value, style=_STYLES[result.verdict])
+        if result.verdict is Verdict.NOT_TESTED:
+            drawn.add_row(_with_evidence(result.row.title, result.attack_evidence), verdict, "")
+            continue
+        control = f"{result.row.control_title} ({result.row.control_place.value})"
         drawn.add_row(
-            result.row.title,
-            Text(result.verdict.value, style=_STYLES[result.verdict]),
-            result.attack_evidence,
-            control if result.verdict is not Verdict.NOT_TESTED else "",
+            _with_evidence(result.row.title, result.attack_evidence),
+            verdict,
+            _with_evidence(control, result.control_evidence),
         )
     return drawn
+
+
+def _with_evidence(title: str, evidence: str) -> Text:
+    return Text.assemble(title, "\n", (f"  {evidence}", "dim"))
 
 
 def images_table(images: list[PreparedImage]) -> Table:
     """Draw the prepared images."""
     drawn = Table(title="Prepared images", title_justify="left", expand=True)
     drawn.add_column("image", no_wrap=True)
-    drawn.add_column("cloud-optimised", no_wrap=True)
+    drawn.add_column("COG", no_wrap=True)
     drawn.add_column("what it is", ratio=1)
     for image in images:
         valid = Text("NO", "bold red") if image.problems else Text("valid", "green")
@@ -76,13 +81,14 @@ def images_table(images: list[PreparedImage]) -> Table:
 def pools_summary(road: Road) -> Table:
     """Draw what each pool did."""
     drawn = Table(title="Shared pools", title_justify="left", expand=True)
-    for heading in ("pool", "tasks", "of them spilled", "most nodes", "nodes now", "task node-seconds"):
-        drawn.add_column(heading, justify="left" if heading == "pool" else "right")
+    drawn.add_column("pool", no_wrap=True)
+    for heading in ("tasks", "spilled", "most nodes", "now", "node-seconds"):
+        drawn.add_column(heading, justify="right")
     for pool in POOLS:
         tasks = [task for task in road.tasks if task.decision.chosen == pool.pool_id]
         counts = road.pools.get(pool.pool_id)
         drawn.add_row(
-            f"{pool.pool_id} ({short_pool(pool.pool_id)})",
+            pool.pool_id,
             str(len(tasks)),
             str(sum(task.decision.spills > 0 for task in tasks)),
             f"{road.most_nodes.get(pool.pool_id, 0)} of {pool.max_nodes}",
