@@ -114,8 +114,8 @@ def create_agent(
     for endpoint in endpoints or ():
         if endpoint.port < chosen.lowest_port:
             raise ValueError(
-                f"egress endpoint {endpoint}: for an ordinary user the {chosen.name} driver cannot offer ports "
-                f"below {chosen.lowest_port}; use a higher port, or the unshare driver"
+                f"egress endpoint {endpoint}: as an ordinary user the {chosen.name} driver cannot offer "
+                f"ports below {chosen.lowest_port}; use a higher port, or the unshare driver"
             )
     executor = ThreadPoolExecutor(_TRANSFER_THREADS, thread_name_prefix="node-transfers")
     certificates = [

@@ -82,7 +82,7 @@ def pools_summary(road: Road) -> Table:
     """Draw what each pool did."""
     drawn = Table(title="Shared pools", title_justify="left", expand=True)
     drawn.add_column("pool", no_wrap=True)
-    for heading in ("tasks", "spilled", "most nodes", "now", "node-seconds"):
+    for heading in ("tasks", "spilled", "most nodes", "now", "node-s"):
         drawn.add_column(heading, justify="right")
     for pool in POOLS:
         tasks = [task for task in road.tasks if task.decision.chosen == pool.pool_id]

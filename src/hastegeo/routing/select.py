@@ -110,7 +110,7 @@ def _assess_growth(
 ) -> Attempt:
     waiting = waiting_for_nodes(nodes, pool.reserved, details.queued)
     in_use = nodes.total - nodes.starting
-    claims = f", {_count(waiting, 'node')} to come spoken for" if waiting else ""
+    claims = f", {_count(waiting, 'task')} waiting for a node" if waiting else ""
     if details.max_nodes is not None and in_use + waiting >= details.max_nodes:
         reason = f"{in_use} of {_count(details.max_nodes, 'node')} in use{claims}, cannot grow"
         return Attempt(pool.pool_id, Verdict.BUSY, reason)

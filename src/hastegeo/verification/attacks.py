@@ -37,8 +37,8 @@ class ControlPlace(StrEnum):
     """
 
     TASK = "same task"
-    WIDENED_TASK = "task with null bind mounts"
-    HOST = "this machine"
+    WIDENED_TASK = "same node, null bind mounts"
+    HOST = "outside any task"
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def attack_rows(targets: IsolationTargets) -> tuple[AttackRow, ...]:
             residue,
             residue,
             ControlPlace.WIDENED_TASK,
-            "the same read with null bind mounts",
+            "the same read",
             needs_sandbox=True,
         ),
         AttackRow(
@@ -183,7 +183,7 @@ def attack_rows(targets: IsolationTargets) -> tuple[AttackRow, ...]:
             token,
             token,
             host,
-            "the same request from outside a task",
+            "the same request",
             needs_sandbox=True,
         ),
         AttackRow(
@@ -192,7 +192,7 @@ def attack_rows(targets: IsolationTargets) -> tuple[AttackRow, ...]:
             pools,
             pools,
             host,
-            "the same request from outside a task",
+            "the same request",
             needs_sandbox=True,
         ),
         AttackRow(
@@ -210,7 +210,7 @@ def attack_rows(targets: IsolationTargets) -> tuple[AttackRow, ...]:
             {"kind": "proc-environ", "names": list(SECRET_NAMES)},
             {"kind": "proc-environ", "names": list(SECRET_NAMES), "pids": [targets.key_process]},
             host,
-            "the same read from outside a task",
+            "the same read",
             needs_sandbox=True,
         ),
     )

@@ -159,9 +159,9 @@ def test_a_key_in_another_process_s_environment_is_found_by_name_and_by_value(
 def test_environments_without_it_are_a_denial_that_says_how_many(victim: subprocess.Popen[bytes]) -> None:
     result = probe("proc-environ", pids=[victim.pid], names=["BATCH_EMULATOR_ACCOUNT_KEY"])
     assert result.outcome is Outcome.DENIED
-    assert result.evidence == "1 environments read, none holds what was looked for"
+    assert result.evidence == "1 environment read, none holds what was looked for"
     gone = probe("proc-environ", pids=[2**22 + 1, victim.pid], names=["NOTHING"])
-    assert gone.evidence == "1 environments read, 1 refused, none holds what was looked for"
+    assert gone.evidence == "1 environment read, 1 refused, none holds what was looked for"
 
 
 def test_the_plan_in_one_s_own_environment_is_not_mistaken_for_a_find() -> None:

@@ -43,11 +43,10 @@ def attack_environments(attack: Attack) -> Finding:
         for name, value in entries:
             if name in names or _matches(value, markers):
                 return allowed(f"process {pid} shows {name.decode(errors='replace')}")
-    return denied(
-        f"{readable} environments read, {refused} refused, none holds what was looked for"
-        if refused
-        else f"{readable} environments read, none holds what was looked for"
-    )
+    seen = f"{readable} environment{'' if readable == 1 else 's'} read"
+    if refused:
+        seen += f", {refused} refused"
+    return denied(f"{seen}, none holds what was looked for")
 
 
 def _pids() -> tuple[int, ...]:
