@@ -18,7 +18,7 @@ from batch_emulator.nodes.contract import TaskOutcome
 from batch_emulator.rules import jobs, pools, tasks
 from batch_emulator.rules.world import World
 from batch_emulator.server import Options, running
-from batch_emulator.state.model import Account, Node, Task, TaskState
+from batch_emulator.state import Account, Node, Run
 
 NODES = 8
 POOL = {"id": "pool", "vmSize": "Standard_D2s_v3", "targetDedicatedNodes": NODES}
@@ -26,7 +26,7 @@ JOB = {"id": "job", "poolInfo": {"poolId": "pool"}}
 
 
 def all_done(world: World) -> bool:
-    return all(t.state is TaskState.COMPLETED for t in world.account.jobs["job"].tasks.values())
+    return not world.account.jobs["job"].tally.unfinished
 
 
 async def real(count: int) -> float:
@@ -49,18 +49,18 @@ class InstantEffects:
     """Ends every run as soon as it is asked to."""
 
     def __init__(self) -> None:
-        self.begun: list[Task] = []
+        self.begun: list[Run] = []
 
     def prepare_node(self, node: Node) -> None: ...
 
     def remove_node(self, node: Node) -> None: ...
 
-    def start_run(self, task: Task, node: Node) -> None:
-        self.begun.append(task)
+    def start_run(self, run: Run) -> None:
+        self.begun.append(run)
 
-    def end_run(self, task: Task, *, upload: bool) -> None: ...
+    def end_run(self, run: Run, *, upload: bool) -> None: ...
 
-    def remove_task_files(self, task: Task, node: Node) -> None: ...
+    def remove_files(self, node: Node, path: str) -> None: ...
 
 
 def scheduling(count: int) -> float:
@@ -76,9 +76,9 @@ def scheduling(count: int) -> float:
     began = time.perf_counter()
     advance(clock, timers, 600)
     while effects.begun:
-        task = effects.begun.pop()
+        run = effects.begun.pop()
         ended = TaskOutcome(exit_code=0, failure=None, started=clock.now(), ended=clock.now())
-        tasks.run_ended(world, task, task.epoch, ended)
+        run.on_ended(run, ended)
     assert all_done(world)
     return (time.perf_counter() - began) / count * 1e6
 

@@ -16,7 +16,7 @@ from batch_emulator.errors import BatchError
 from batch_emulator.routes.all_operations import registry
 from batch_emulator.routes.registry import Answer, Call, Operation
 from batch_emulator.rules.world import World
-from batch_emulator.state.model import Resource
+from batch_emulator.state import Resource
 from batch_emulator.wire.auth import Authenticator
 from batch_emulator.wire.times import format_http_time, format_time, parse_http_time
 

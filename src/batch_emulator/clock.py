@@ -17,7 +17,9 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells both times."""
+    """Tells both times. `time_scale` is how many times faster service time goes."""
+
+    time_scale: float
 
     def now(self) -> datetime:
         """Return the wall time, in UTC."""
@@ -57,6 +59,8 @@ class SystemClock:
 
 class ManualClock:
     """A clock for tests: both times stand still until they are advanced."""
+
+    time_scale = 1.0
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._start = start
@@ -109,6 +113,10 @@ class Timers:
         if self._heap[0] is timer:
             self.on_earlier()
         return timer
+
+    def after_real(self, seconds: float, action: Callable[[], None]) -> Timer:
+        """Call `action` once `seconds` of wall time have passed."""
+        return self.after(seconds * self._clock.time_scale, action)
 
     def next_due(self) -> float | None:
         """Return the service time of the next timer, or None."""

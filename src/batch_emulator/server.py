@@ -25,7 +25,7 @@ from batch_emulator.nodes import ImageTable, create_agent
 from batch_emulator.nodes.contract import NodeAgent
 from batch_emulator.rules.world import Behaviour, World
 from batch_emulator.runs import Runs
-from batch_emulator.state.model import Account
+from batch_emulator.state import Account
 from batch_emulator.wire.auth import Authenticator
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,6 @@ async def running(options: Options, clock: Clock) -> AsyncIterator[RunningEmulat
         url=endpoint,
         behaviour=options.behaviour,
     )
-    runs.world = world
     authenticator = Authenticator(options.account, options.key, now=clock.now, token_keys=options.token_keys)
     server = _server(Application(world, authenticator), options)
     serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from batch_emulator.errors import BatchError
 from batch_emulator.routes.listing import list_answer, numbered, start_after
 from batch_emulator.routes.registry import Answer, Call, registry
-from batch_emulator.state.model import Json
+from batch_emulator.state import Json
 
 # A pool may name any image; these are the ones that the listing shows.
 _IMAGES: tuple[Json, ...] = tuple(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from batch_emulator.errors import BatchError, invalid_property
 from batch_emulator.routes.registry import Answer, Call, registry
-from batch_emulator.rules import pools
-from batch_emulator.state.model import NodeState
+from batch_emulator.rules import nodes
+from batch_emulator.state import NodeState
 
 
 @registry.operation("POST", "/emulator/pools/{poolId}/nodes/{nodeId}/preempt")
 def preempt_node(call: Call) -> Answer:
     """Preempt one low-priority node."""
-    pools.preempt(call.world, call.node)
+    nodes.preempt(call.world, call.node)
     return Answer(202)
 
 
@@ -20,7 +20,7 @@ def preempt_pool(call: Call) -> Answer:
     """Preempt every low-priority node of a pool."""
     for node in list(call.pool.nodes.values()):
         if not node.dedicated and node.state not in {NodeState.PREEMPTED, NodeState.LEAVING_POOL}:
-            pools.preempt(call.world, node)
+            nodes.preempt(call.world, node)
     return Answer(202)
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from batch_emulator.errors import BatchError
 from batch_emulator.routes.listing import list_answer, numbered, start_after
 from batch_emulator.routes.registry import Answer, Call, registry
-from batch_emulator.state.model import Json, NodeState, Task
+from batch_emulator.state import Json, NodeState, Task
 from batch_emulator.wire.times import format_http_time, format_time
 
 _GONE = {NodeState.PREEMPTED, NodeState.LEAVING_POOL, NodeState.CREATING, NodeState.STARTING}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from batch_emulator.errors import BatchError
-from batch_emulator.routes.listing import list_answer, numbered, one_answer, start_after
+from batch_emulator.routes.listing import list_answer, one_answer, sequenced, start_after
 from batch_emulator.routes.pools import refuse_unsupported
 from batch_emulator.routes.registry import Answer, Call, registry
 from batch_emulator.routes.render import job_json
 from batch_emulator.rules import jobs
-from batch_emulator.state.model import TaskState
 
 _STRICT_NO = (
     ("jobManagerTask", "Job manager tasks are not run yet."),
@@ -33,7 +32,7 @@ def create_job(call: Call) -> Answer:
 @registry.operation("GET", "/jobs")
 def list_jobs(call: Call) -> Answer:
     """List the jobs."""
-    items = numbered(call.world.account.jobs.values(), start_after(call))
+    items = sequenced(call.world.account.jobs.values(), start_after(call))
     return list_answer(call, "jobs", items, lambda job: job_json(call.world, job))
 
 
@@ -95,18 +94,16 @@ def terminate_job(call: Call) -> Answer:
 @registry.operation("GET", "/jobs/{jobId}/taskcounts")
 def get_job_task_counts(call: Call) -> Answer:
     """Count the tasks of a job by state."""
-    counts = dict.fromkeys(("active", "running", "completed", "succeeded", "failed"), 0)
-    slots = dict(counts)
-    for task in call.job.tasks.values():
-        names = {
-            TaskState.ACTIVE: ("active",),
-            TaskState.PREPARING: ("running",),
-            TaskState.RUNNING: ("running",),
-            TaskState.COMPLETED: ("completed", "failed" if task.result == "failure" else "succeeded"),
-        }[task.state]
-        for name in names:
-            counts[name] += 1
-            slots[name] += task.required_slots
+    tally = call.job.tally
+    kinds = {
+        "active": (tally.active, tally.blocked),
+        "running": (tally.running,),
+        "completed": (tally.succeeded, tally.failed),
+        "succeeded": (tally.succeeded,),
+        "failed": (tally.failed,),
+    }
+    counts = {name: sum(count.tasks for count in kind) for name, kind in kinds.items()}
+    slots = {name: sum(count.slots for count in kind) for name, kind in kinds.items()}
     return Answer(
         body={
             "odata.metadata": f"{call.world.url}/$metadata#taskcountsresult/@Element",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from batch_emulator.errors import BatchError
 from batch_emulator.routes.registry import Answer, Call
-from batch_emulator.state.model import Json
+from batch_emulator.state import Json
 from batch_emulator.wire.odata import compile_filter, parse_select
 
 _LARGEST_PAGE = 1000
@@ -34,6 +34,23 @@ def start_after(call: Call) -> int:
     if not text.isascii() or not text.isdigit():
         raise BatchError("InvalidQueryParameterValue", values=(("QueryParameterName", "$skiptoken"),))
     return int(text)
+
+
+class Sequenced(Protocol):
+    """Something with a number that rises in the order of creation."""
+
+    @property
+    def sequence(self) -> int:
+        """The number."""
+        ...
+
+
+_SequencedItem = TypeVar("_SequencedItem", bound=Sequenced)
+
+
+def sequenced(items: Iterable[_SequencedItem], after: int) -> Iterator[tuple[int, _SequencedItem]]:
+    """Yield the items after a sequence number, so that what is deleted between two pages hides nothing."""
+    return ((item.sequence, item) for item in items if item.sequence > after)
 
 
 def numbered(items: Iterable[_Item], after: int) -> Iterator[tuple[int, _Item]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from batch_emulator.routes.listing import list_answer, numbered, one_answer, start_after
+from batch_emulator.routes.listing import list_answer, one_answer, sequenced, start_after
 from batch_emulator.routes.registry import Answer, Call, registry
 from batch_emulator.routes.render import node_json
-from batch_emulator.rules import pools
+from batch_emulator.rules import nodes
 
 
 @registry.operation("GET", "/pools/{poolId}/nodes")
 def list_nodes(call: Call) -> Answer:
     """List the nodes of a pool."""
-    items = numbered(call.pool.nodes.values(), start_after(call))
+    items = sequenced(call.pool.nodes.values(), start_after(call))
     return list_answer(call, "nodes", items, lambda node: node_json(call.world, node))
 
 
@@ -25,7 +25,7 @@ def get_node(call: Call) -> Answer:
 def reboot_node(call: Call) -> Answer:
     """Restart a node."""
     option = str(call.optional_body("BatchNodeRebootOptions").get("nodeRebootOption", "requeue")).lower()
-    pools.reboot(call.world, call.node, option, reimage=False)
+    nodes.reboot(call.world, call.node, option, reimage=False)
     return Answer(202)
 
 
@@ -33,7 +33,7 @@ def reboot_node(call: Call) -> Answer:
 def reimage_node(call: Call) -> Answer:
     """Make a node anew."""
     option = str(call.optional_body("BatchNodeReimageOptions").get("nodeReimageOption", "requeue")).lower()
-    pools.reboot(call.world, call.node, option, reimage=True)
+    nodes.reboot(call.world, call.node, option, reimage=True)
     return Answer(202)
 
 
@@ -42,12 +42,12 @@ def disable_node_scheduling(call: Call) -> Answer:
     """Keep a node from taking tasks."""
     request = call.optional_body("BatchNodeDisableSchedulingOptions")
     option = str(request.get("nodeDisableSchedulingOption", "requeue")).lower()
-    pools.set_scheduling(call.world, call.node, enabled=False, option=option)
+    nodes.set_scheduling(call.world, call.node, enabled=False, option=option)
     return Answer(200)
 
 
 @registry.operation("POST", "/pools/{poolId}/nodes/{nodeId}/enablescheduling")
 def enable_node_scheduling(call: Call) -> Answer:
     """Let a node take tasks again."""
-    pools.set_scheduling(call.world, call.node, enabled=True)
+    nodes.set_scheduling(call.world, call.node, enabled=True)
     return Answer(200)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from batch_emulator.errors import BatchError
-from batch_emulator.routes.listing import list_answer, numbered, one_answer, start_after
+from batch_emulator.routes.listing import list_answer, one_answer, sequenced, start_after
 from batch_emulator.routes.registry import Answer, Call, registry
 from batch_emulator.routes.render import count_nodes, pool_json
 from batch_emulator.rules import autoscaling, pools
-from batch_emulator.state.model import Json
+from batch_emulator.state import Json
 
 _STRICT_NO = (
     ("startTask", "Start tasks are not run yet."),
@@ -35,7 +35,7 @@ def create_pool(call: Call) -> Answer:
 @registry.operation("GET", "/pools")
 def list_pools(call: Call) -> Answer:
     """List the pools."""
-    items = numbered(call.world.account.pools.values(), start_after(call))
+    items = sequenced(call.world.account.pools.values(), start_after(call))
     return list_answer(call, "pools", items, lambda pool: pool_json(call.world, pool))
 
 
@@ -136,7 +136,7 @@ def evaluate_pool_auto_scale(call: Call) -> Answer:
 @registry.operation("GET", "/nodecounts")
 def list_pool_node_counts(call: Call) -> Answer:
     """Count the nodes of every pool by state."""
-    items = numbered(call.world.account.pools.values(), start_after(call))
+    items = sequenced(call.world.account.pools.values(), start_after(call))
     return list_answer(
         call,
         "poolnodecounts",

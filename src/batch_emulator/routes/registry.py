@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from batch_emulator.errors import BatchError
 from batch_emulator.rules.world import World
-from batch_emulator.state.model import Job, Json, Node, Pool, Resource, Task, key
+from batch_emulator.state import Job, Json, Node, Pool, Resource, Task, key
 from batch_emulator.wire.validation import validate
 
 
@@ -58,7 +58,7 @@ class Call:
     @property
     def node(self) -> Node:
         """The node of the path. Raises NodeNotFound."""
-        found = self.pool.nodes.get(self.path["nodeId"])
+        found = self.pool.nodes.get(self.path["nodeId"].lower())
         if found is None:
             raise BatchError("NodeNotFound")
         return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from batch_emulator.nodes.contract import Failure
 from batch_emulator.rules.world import World
-from batch_emulator.state.model import Job, Json, Node, NodeState, Pool, Resource, Task, TaskState
+from batch_emulator.state import Job, Json, Node, NodeState, Pool, Resource, SideTask, Task, TaskState
 from batch_emulator.wire.times import format_time
 
 _TASK_DEFAULTS: Mapping[str, Any] = {
@@ -80,23 +80,39 @@ def node_json(world: World, node: Node) -> Json:
         "totalTasksRun": node.total_tasks_run,
         "totalTasksSucceeded": node.total_tasks_succeeded,
         "runningTasksCount": len(node.tasks),
-        "runningTaskSlotsCount": node.used_slots,
+        "runningTaskSlotsCount": node.slots - node.free_slots,
         "isDedicated": node.dedicated,
-        "recentTasks": [
-            {
-                "taskUrl": task_url(world, task),
-                "jobId": task.job.id,
-                "taskId": task.id,
-                "taskState": task.state.value,
-            }
-            for task in node.tasks
-        ],
+        "recentTasks": [_recent_task(world, task) for task in node.recent],
+        "virtualMachineInfo": {
+            "imageReference": (node.pool.spec.get("virtualMachineConfiguration") or {}).get("imageReference")
+        },
     }
     if node.last_boot:
         shown["lastBootTime"] = format_time(node.last_boot)
     if node.errors:
         shown["errors"] = node.errors
+    if node.start_task is not None:
+        shown["startTask"] = node.start_task.spec
+        shown["startTaskInfo"] = side_task_json(node.start_task)
     return shown
+
+
+def side_task_json(side: SideTask) -> Json:
+    """Return the information on a start, preparation or release task."""
+    info: Json = {"state": side.state.value, "startTime": format_time(side.started)}
+    info["retryCount"] = side.retry_count
+    if side.last_retry:
+        info["lastRetryTime"] = format_time(side.last_retry)
+    if side.ended:
+        info["endTime"] = format_time(side.ended)
+        info["result"] = "failure" if side.failure else "success"
+    if side.exit_code is not None:
+        info["exitCode"] = side.exit_code
+    if side.failure:
+        info["failureInfo"] = failure_json(side.failure)
+    if side.container_id:
+        info["containerInfo"] = {"containerId": side.container_id}
+    return info
 
 
 def job_json(world: World, job: Job) -> Json:
@@ -107,12 +123,14 @@ def job_json(world: World, job: Job) -> Json:
     shown["stateTransitionTime"] = format_time(job.state_since)
     if job.previous_state:
         shown["previousState"] = job.previous_state.value
-        shown["previousStateTransitionTime"] = format_time(job.state_since)
+        shown["previousStateTransitionTime"] = format_time(job.previous_state_since or job.created)
     info: Json = {"startTime": format_time(job.started), "poolId": job.pool_id}
     if job.ended:
         info["endTime"] = format_time(job.ended)
     if job.terminate_reason:
         info["terminateReason"] = job.terminate_reason
+    if job.scheduling_error:
+        info["schedulingError"] = job.scheduling_error
     shown["executionInfo"] = info
     return shown
 
@@ -126,7 +144,7 @@ def task_json(world: World, task: Task) -> Json:
     shown["stateTransitionTime"] = format_time(task.state_since)
     if task.previous_state:
         shown["previousState"] = task.previous_state.value
-        shown["previousStateTransitionTime"] = format_time(task.state_since)
+        shown["previousStateTransitionTime"] = format_time(task.previous_state_since or task.created)
     shown["executionInfo"] = _execution_info(task)
     if task.last_node is not None and task.state is not TaskState.ACTIVE:
         shown["nodeInfo"] = _node_info(world, task, task.last_node)
@@ -172,8 +190,8 @@ def _execution_info(task: Task) -> Json:
     info |= {name: format_time(time) for name, time in times.items() if time is not None}
     if task.exit_code is not None:
         info["exitCode"] = task.exit_code
-    if task.result:
-        info["result"] = task.result
+    if task.state is TaskState.COMPLETED:
+        info["result"] = "failure" if task.failure else "success"
     if task.failure:
         info["failureInfo"] = failure_json(task.failure)
     if task.container_id:
@@ -188,6 +206,16 @@ def failure_json(failure: Failure) -> Json:
         "code": failure.code,
         "message": failure.message,
         "details": [{"name": name, "value": value} for name, value in failure.details],
+    }
+
+
+def _recent_task(world: World, task: Task) -> Json:
+    return {
+        "taskUrl": task_url(world, task),
+        "jobId": task.job.id,
+        "taskId": task.id,
+        "taskState": task.state.value,
+        "executionInfo": _execution_info(task),
     }
 
 

@@ -8,7 +8,7 @@ from batch_emulator.routes.pools import refuse_unsupported
 from batch_emulator.routes.registry import Answer, Call, registry
 from batch_emulator.routes.render import task_json, task_url
 from batch_emulator.rules import tasks
-from batch_emulator.state.model import Job, Json
+from batch_emulator.state import Job, Json
 
 _MOST_TASKS_A_CALL = 100
 _UNSUPPORTED_SOURCES = ("identityReference", "autoStorageContainerName")

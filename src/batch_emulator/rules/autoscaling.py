@@ -18,7 +18,7 @@ from batch_emulator.autoscale import (
 from batch_emulator.errors import BatchError
 from batch_emulator.rules import pools
 from batch_emulator.rules.world import World
-from batch_emulator.state.model import Json, NodeState, Pool, PoolState, TaskState, key
+from batch_emulator.state import Json, NodeState, Pool, PoolState
 from batch_emulator.wire.durations import parse_duration
 from batch_emulator.wire.times import format_time
 
@@ -98,18 +98,14 @@ def try_formula(world: World, pool: Pool, formula: str) -> Json:
 
 def measure(world: World, pool: Pool) -> dict[str, float]:
     """Return what a pool's samples hold at this moment."""
-    counts = {TaskState.ACTIVE: 0, TaskState.PREPARING: 0, TaskState.RUNNING: 0}
-    for job in world.account.jobs.values():
-        if key(job.pool_id) == key(pool.id):
-            for task in job.tasks.values():
-                if task.state in counts and not task.unmet:
-                    counts[task.state] += 1
-    running = counts[TaskState.PREPARING] + counts[TaskState.RUNNING]
+    tallies = [job.tally for job in world.account.jobs_of(pool)]
+    active = sum(tally.active.tasks for tally in tallies)
+    running = sum(tally.running.tasks for tally in tallies)
     usable = {NodeState.IDLE, NodeState.RUNNING}
     return {
-        "$ActiveTasks": float(counts[TaskState.ACTIVE]),
+        "$ActiveTasks": float(active),
         "$RunningTasks": float(running),
-        "$PendingTasks": float(counts[TaskState.ACTIVE] + running),
+        "$PendingTasks": float(active + running),
         "$SucceededTasks": float(pool.succeeded_tasks),
         "$FailedTasks": float(pool.failed_tasks),
         "$CurrentDedicatedNodes": float(len(pool.bucket(dedicated=True))),

@@ -5,35 +5,62 @@ Source: https://learn.microsoft.com/rest/api/batchservice/job
 
 from __future__ import annotations
 
-from batch_emulator.errors import BatchError
-from batch_emulator.rules import scheduling
+import copy
+
+from batch_emulator.errors import BatchError, invalid_property
+from batch_emulator.rules import auto_pools, dependencies, job_nodes, launching, scheduling
 from batch_emulator.rules import tasks as task_rules
 from batch_emulator.rules.world import World
-from batch_emulator.state.model import Job, JobState, Json, Task, TaskState, key
+from batch_emulator.state import Job, JobState, Json, Task, key
 
 _REFUSALS = {
     JobState.COMPLETED: "JobCompleted",
     JobState.TERMINATING: "JobBeingTerminated",
     JobState.DELETING: "JobBeingDeleted",
 }
+_REPLACEABLE = (
+    "priority",
+    "maxParallelTasks",
+    "allowTaskPreemption",
+    "constraints",
+    "metadata",
+    "onAllTasksComplete",
+)
+_PRIORITIES = range(-1000, 1001)
 
 
-def add(world: World, spec: Json) -> Job:
+def add(world: World, spec: Json, *, schedule_id: str | None = None) -> Job:
     """Add a job. Its pool need not exist yet: then its tasks wait, as on the service."""
     if key(spec["id"]) in world.account.jobs:
         raise BatchError("JobExists")
+    _check(spec)
+    for name, standard in (("jobPreparationTask", "jobpreparation"), ("jobReleaseTask", "jobrelease")):
+        if spec.get(name):
+            spec[name].setdefault("id", standard)
     now = world.now()
+    pool_info: Json = spec["poolInfo"]
+    pool_id, auto_pool_id = pool_info.get("poolId"), None
+    if pool_id is None:
+        pool_id = auto_pool_id = auto_pools.create(world, pool_info["autoPoolSpecification"], schedule_id)
     job = Job(
         id=spec["id"],
+        sequence=world.next_number(),
         spec=spec,
         created=now,
         last_modified=now,
         state_since=now,
         started=now,
         etag=world.new_etag(),
-        pool_id=str(spec["poolInfo"].get("poolId", "")),
+        pool_id=pool_id,
+        auto_pool_id=auto_pool_id,
+        schedule_id=schedule_id,
     )
-    world.account.jobs[key(job.id)] = job
+    world.account.add_job(job)
+    _watch_wall_clock(world, job)
+    manager = spec.get("jobManagerTask")
+    if manager:
+        task_rules.add(world, job, _manager_task(manager))
+    follow_up(world, job)
     return job
 
 
@@ -45,20 +72,21 @@ def require_accepting(job: Job) -> None:
 
 def change(world: World, job: Job, changes: Json, *, replace: bool) -> None:
     """Apply what a client may change of a job. Another pool is possible only while it is disabled."""
-    if job.state in {JobState.COMPLETED, JobState.TERMINATING, JobState.DELETING}:
-        raise BatchError(_REFUSALS[job.state])
+    require_accepting(job)
+    _check({**job.spec, **changes})
     new_pool = str((changes.get("poolInfo") or {}).get("poolId", job.pool_id))
-    if key(new_pool) != key(job.pool_id) and job.state is not JobState.DISABLED:
-        raise BatchError(
-            "JobNotActive" if job.state is not JobState.ACTIVE else "OperationInvalidForCurrentState"
-        )
+    if key(new_pool) != key(job.pool_id):
+        if job.state is not JobState.DISABLED:
+            raise BatchError("OperationInvalidForCurrentState", "Disable the job to give it another pool.")
+        world.account.rebind_job(job, new_pool)
     if replace:
-        for name in ("priority", "maxParallelTasks", "allowTaskPreemption", "constraints", "metadata"):
+        for name in _REPLACEABLE:
             job.spec.pop(name, None)
-    job.spec.update({name: value for name, value in changes.items() if value is not None})
-    job.pool_id = new_pool
+    job.spec.update(changes)
     job.etag, job.last_modified = world.new_etag(), world.now()
-    after_task(world, job)
+    _watch_wall_clock(world, job)
+    _schedule(world, job)
+    follow_up(world, job)
 
 
 def disable(world: World, job: Job, disable_tasks: str) -> None:
@@ -66,18 +94,17 @@ def disable(world: World, job: Job, disable_tasks: str) -> None:
     if job.state in {JobState.DISABLING, JobState.DISABLED}:
         return
     if job.state is not JobState.ACTIVE:
-        raise BatchError("JobNotActive")
-    _move(world, job, JobState.DISABLING)
-    for task in [task for task in job.tasks.values() if task.node is not None]:
-        if disable_tasks == "requeue":
-            node = task.node
-            task_rules.requeue(world, task, counts=False)
-            pool = world.pool_of(job)
-            if node is not None and pool is not None:
-                scheduling.schedule(world, pool)
-        elif disable_tasks == "terminate":
+        raise BatchError(_REFUSALS.get(job.state, "JobNotActive"))
+    job.move(JobState.DISABLING, world.now())
+    for task in job.tasks_on_nodes() if disable_tasks != "wait" else ():
+        node = task.node
+        if disable_tasks == "terminate":
             task_rules.terminate(world, task)
-    after_task(world, job)
+        else:
+            task_rules.requeue(world, task, counts=False)
+            if node is not None:
+                task_rules.after_node_change(world, node)
+    follow_up(world, job)
 
 
 def enable(world: World, job: Job) -> None:
@@ -85,60 +112,115 @@ def enable(world: World, job: Job) -> None:
     if job.state is JobState.ACTIVE:
         return
     if job.state not in {JobState.DISABLED, JobState.DISABLING}:
-        raise BatchError("JobNotActive")
-    _move(world, job, JobState.ACTIVE)
-    scheduling.enqueue_job(world, job)
+        raise BatchError(_REFUSALS.get(job.state, "JobNotActive"))
+    job.move(JobState.ACTIVE, world.now())
+    _schedule(world, job)
+    follow_up(world, job)
 
 
 def terminate(world: World, job: Job, reason: str) -> None:
     """End a job: running tasks are ended, and those that wait stay active for ever."""
-    if job.state in _REFUSALS:
-        raise BatchError(_REFUSALS[job.state])
+    require_accepting(job)
     job.terminate_reason = reason
-    _move(world, job, JobState.TERMINATING)
-    for task in [task for task in job.tasks.values() if task.node is not None]:
-        task_rules.terminate(world, task)
-    after_task(world, job)
+    job.move(JobState.TERMINATING, world.now())
+    for task in job.tasks_on_nodes():
+        # Ending one task may have ended others with it.
+        if task.node is not None and task.ends_by is None:
+            task_rules.terminate(world, task)
+    job_nodes.stop_preparations(world, job)
+    follow_up(world, job)
 
 
 def delete(world: World, job: Job) -> None:
     """Delete a job with its tasks and their files, whatever their retention."""
     if job.state is JobState.DELETING:
         raise BatchError("JobBeingDeleted")
-    _move(world, job, JobState.DELETING)
+    job.move(JobState.DELETING, world.now())
     for task in list(job.tasks.values()):
         task_rules.delete(world, task)
-    world.account.jobs.pop(key(job.id), None)
+    job_nodes.stop_preparations(world, job)
+    follow_up(world, job)
 
 
-def unblock(world: World, task: Task, *, satisfied: bool) -> None:
-    """Let the tasks run that waited for this one, if it ended as they need."""
-    if not satisfied:
-        return
-    for dependent in task.job.blocked.pop(key(task.id), ()):
-        dependent.unmet.discard(key(task.id))
-        if not dependent.unmet and dependent.state is TaskState.ACTIVE:
-            scheduling.enqueue(world, dependent)
+def after_completion(world: World, task: Task) -> None:
+    """Follow up on a task that has completed: by its job's rules it may end or disable the job."""
+    job = task.job
+    if job.state is JobState.ACTIVE:
+        manager: Json = job.spec.get("jobManagerTask") or {}
+        action = dependencies.job_action(task)
+        if key(manager.get("id", "")) == key(task.id) and manager.get("killJobOnCompletion", True):
+            terminate(world, job, "JMComplete")
+        elif action == "terminate":
+            terminate(world, job, "TaskFailed")
+        elif action == "disable":
+            disable(world, job, "requeue")
+    follow_up(world, job)
 
 
-def after_task(world: World, job: Job) -> None:
-    """Follow up on a task's end or removal: the job may be done, disabled, or end by its own rules."""
-    if job.running:
+def follow_up(world: World, job: Job) -> None:
+    """Take the next step of a job without running tasks: it may be done, disabled, or end by itself."""
+    if job.tally.running.tasks:
         return
     if job.state is JobState.DISABLING:
-        _move(world, job, JobState.DISABLED)
-    elif job.state is JobState.TERMINATING:
-        _move(world, job, JobState.COMPLETED)
-        job.ended = world.now()
+        job.move(JobState.DISABLED, world.now())
+    elif job.state in {JobState.TERMINATING, JobState.DELETING}:
+        job_nodes.begin_release(world, job)
+        if not job_nodes.releasing(job):
+            _finish(world, job)
     elif job.state is JobState.ACTIVE and _ends_itself(job):
         terminate(world, job, "AllTasksCompleted")
 
 
+def _finish(world: World, job: Job) -> None:
+    if job.wall_clock_timer:
+        job.wall_clock_timer.cancel()
+    if job.auto_pool_id is not None:
+        auto_pools.job_ended(world, job)
+    if job.state is JobState.TERMINATING:
+        job.move(JobState.COMPLETED, world.now())
+        job.ended = world.now()
+    elif world.account.jobs.get(key(job.id)) is job:
+        job_nodes.remove_files(world, job)
+        world.account.discard_job(job)
+
+
+def _check(spec: Json) -> None:
+    if int(spec.get("priority", 0)) not in _PRIORITIES:
+        raise invalid_property("priority", "It must be from -1000 to 1000.", spec["priority"])
+    pool_info = spec["poolInfo"]
+    if bool(pool_info.get("poolId")) is bool(pool_info.get("autoPoolSpecification")):
+        raise invalid_property("poolInfo", "Give either poolId or autoPoolSpecification.")
+    if spec.get("jobReleaseTask") and not spec.get("jobPreparationTask"):
+        raise BatchError("JobPreparationTaskNotSpecified")
+
+
+def _manager_task(manager: Json) -> Json:
+    not_of_tasks = {"killJobOnCompletion", "runExclusive", "allowLowPriorityNode"}
+    return copy.deepcopy({name: value for name, value in manager.items() if name not in not_of_tasks})
+
+
+def _watch_wall_clock(world: World, job: Job) -> None:
+    if job.wall_clock_timer:
+        job.wall_clock_timer.cancel()
+        job.wall_clock_timer = None
+    limit = launching.wall_clock((job.spec.get("constraints") or {}).get("maxWallClockTime"))
+    if limit is None:
+        return
+
+    def expired() -> None:
+        if job.state not in _REFUSALS:
+            terminate(world, job, "MaxWallClockTimeExpiry")
+
+    elapsed = (world.now() - job.started).total_seconds()
+    job.wall_clock_timer = world.timers.after_real(limit.total_seconds() - elapsed, expired)
+
+
 def _ends_itself(job: Job) -> bool:
-    if str(job.spec.get("onAllTasksComplete", "noaction")).lower() != "terminatejob":
-        return False
-    return all(task.state is TaskState.COMPLETED for task in job.tasks.values())
+    wanted = str(job.spec.get("onAllTasksComplete", "noaction")).lower()
+    return wanted == "terminatejob" and not job.tally.unfinished
 
 
-def _move(world: World, job: Job, state: JobState) -> None:
-    job.previous_state, job.state, job.state_since = job.state, state, world.now()
+def _schedule(world: World, job: Job) -> None:
+    pool = world.account.pool_of(job)
+    if pool is not None:
+        scheduling.schedule(world, pool)

@@ -1,75 +1,62 @@
 """Which waiting task goes to which node.
 
-Each pool keeps its waiting tasks in a heap by job priority and arrival; an entry that is out of date (the
-task was deleted, ended, or queued again) is dropped when it comes up. A pass therefore costs what it places,
-not what waits.
+Every job keeps its own waiting tasks. A pass looks at the jobs of one pool that have some, by priority, and
+costs what it places, however many tasks wait.
 
 Source: https://learn.microsoft.com/azure/batch/batch-parallel-node-tasks
 """
 
 from __future__ import annotations
 
-import heapq
-
+from batch_emulator.rules import job_nodes
 from batch_emulator.rules.world import World
-from batch_emulator.state.model import Job, JobState, Node, NodeState, Pool, PoolState, Task, TaskState
+from batch_emulator.state import Job, JobState, Node, NodeState, Pool, PoolState, Task, TaskState
+
+_MOST_RECENT_TASKS = 10
 
 
 def enqueue(world: World, task: Task) -> None:
-    """Let an active task whose dependencies are met wait for a node of its job's pool."""
-    pool = world.pool_of(task.job)
-    if pool is None:
-        return
-    heapq.heappush(pool.waiting, (-task.job.priority, world.new_order(), task))
-    schedule(world, pool)
-
-
-def enqueue_job(world: World, job: Job) -> None:
-    """Let every task of a job that can run wait again, after the job was enabled or got another pool."""
-    for task in job.tasks.values():
-        if task.state is TaskState.ACTIVE and not task.unmet:
-            enqueue(world, task)
+    """Let an active task wait for a node, and place it at once if there is room."""
+    task.waits = True
+    task.arrival = world.next_number()
+    task.job.waiting.add(task)
+    pool = world.account.pool_of(task.job)
+    if pool is not None:
+        schedule(world, pool)
 
 
 def schedule(world: World, pool: Pool) -> None:
     """Place waiting tasks on the nodes of a pool while there is room."""
-    if pool.state is not PoolState.ACTIVE or not pool.waiting:
+    if pool.state is not PoolState.ACTIVE:
         return
-    free = [node for node in pool.nodes.values() if node.takes_tasks and node.used_slots < node.slots]
-    put_back: list[tuple[int, int, Task]] = []
-    placed: set[int] = set()
-    while free and pool.waiting:
-        entry = heapq.heappop(pool.waiting)
-        task = entry[2]
-        if not _can_run(task) or id(task) in placed:
-            continue
-        if _job_is_full(task.job):
-            put_back.append(entry)
-            continue
-        node = _choose(free, task, pack=_packs(pool))
-        if node is None:
-            # It needs more slots than any node has free: smaller tasks behind it may still run.
-            put_back.append(entry)
-            continue
-        placed.add(id(task))
+    free = [node for node in pool.nodes.values() if node.takes_tasks and node.free_slots]
+    if not free:
+        return
+    jobs = [job for job in world.account.jobs_of(pool) if job.state is JobState.ACTIVE]
+    while free and (found := _next(jobs, free)) is not None:
+        task, nodes = found
+        node = _choose(nodes, task, pack=_packs(pool))
+        task.job.waiting.take(task)
         _place(world, task, node)
-        if node.used_slots >= node.slots:
+        if not node.free_slots:
             free.remove(node)
-    for entry in put_back:
-        heapq.heappush(pool.waiting, entry)
 
 
-def _can_run(task: Task) -> bool:
-    return (
-        task.state is TaskState.ACTIVE
-        and task.job.state is JobState.ACTIVE
-        and not task.unmet
-        and task.job.holds(task)
-    )
+def _next(jobs: list[Job], free: list[Node]) -> tuple[Task, list[Node]] | None:
+    """Return the task that comes first, with the free nodes that it fits on."""
+    best: tuple[Task, list[Node]] | None = None
+    for job in jobs:
+        if job.is_full:
+            continue
+        nodes = [node for node in free if job_nodes.accepts(job, node)]
+        task = job.waiting.first(max((node.free_slots for node in nodes), default=0))
+        if task is not None and (best is None or _place_in_line(task) < _place_in_line(best[0])):
+            best = task, [node for node in nodes if node.free_slots >= task.required_slots]
+    return best
 
 
-def _job_is_full(job: Job) -> bool:
-    return job.max_parallel_tasks is not None and job.running >= job.max_parallel_tasks
+def _place_in_line(task: Task) -> tuple[int, int]:
+    return -task.job.priority, task.arrival
 
 
 def _packs(pool: Pool) -> bool:
@@ -77,35 +64,40 @@ def _packs(pool: Pool) -> bool:
     return str(policy.get("nodeFillType", "spread")).lower() == "pack"
 
 
-def _choose(free: list[Node], task: Task, *, pack: bool) -> Node | None:
-    fitting = [node for node in free if node.slots - node.used_slots >= task.required_slots]
-    if not fitting:
-        return None
-    return (max if pack else min)(fitting, key=lambda node: node.used_slots)
+def _choose(nodes: list[Node], task: Task, *, pack: bool) -> Node:
+    # An affinity is a wish: a node's own, or that of a node where a task with this affinity has run.
+    wanted = (task.spec.get("affinityInfo") or {}).get("affinityId")
+    if wanted:
+        for node in nodes:
+            if wanted == f"TVM:{node.id}":
+                return node
+    return (min if pack else max)(nodes, key=lambda node: node.free_slots)
 
 
 def _place(world: World, task: Task, node: Node) -> None:
+    now = world.now()
+    held = {slot for other in node.tasks for slot in other.slots}
+    task.slots = tuple(slot for slot in range(node.slots) if slot not in held)[: task.required_slots]
+    task.waits = False
+    task.node = task.last_node = node
     node.tasks.append(task)
+    node.recent = [task, *(other for other in node.recent if other is not task)][:_MOST_RECENT_TASKS]
     node.total_tasks_run += 1
     if node.state is NodeState.IDLE:
-        node.state, node.state_since = NodeState.RUNNING, world.now()
-    task.node = task.last_node = node
-    task.epoch += 1
-    task.previous_state, task.state, task.state_since = task.state, TaskState.PREPARING, world.now()
-    task.exit_code, task.failure, task.result, task.ended, task.container_id = None, None, None, None, None
+        node.move(NodeState.RUNNING, now)
+    task.exit_code = task.failure = task.started = task.ended = task.container_id = None
     task.files_removed = False
-    task.job.running += 1
-    world.effects.start_run(task, node)
+    task.move(TaskState.PREPARING, now)
+    job_nodes.begin_task(world, task, node)
 
 
-def release(world: World, task: Task) -> Node | None:
-    """Take a task off its node, and return the node; the caller says what comes next on it."""
+def release(world: World, task: Task) -> None:
+    """Take a task off its node; the caller says what comes next on it, and for the task."""
     node = task.node
     if node is None:
-        return None
+        return
     node.tasks.remove(task)
-    task.node = None
-    task.job.running -= 1
+    job_nodes.forget_task(task, node)
+    task.node, task.run, task.slots = None, None, ()
     if not node.tasks and node.state is NodeState.RUNNING:
-        node.state, node.state_since = NodeState.IDLE, world.now()
-    return node
+        node.move(NodeState.IDLE, world.now())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from batch_emulator.clock import Clock, Timers
-from batch_emulator.state.model import Account, Job, Node, Pool, Task, key
+from batch_emulator.state import Account, Node, Run
 
 
 class Effects(Protocol):
@@ -23,16 +23,16 @@ class Effects(Protocol):
         """Delete everything of a node that has gone."""
         ...
 
-    def start_run(self, task: Task, node: Node) -> None:
-        """Begin a run of the task on its node; `tasks.run_started` and `tasks.run_ended` tell its fate."""
+    def start_run(self, run: Run) -> None:
+        """Begin a run on its node; its callbacks tell its fate, later and never from within this call."""
         ...
 
-    def end_run(self, task: Task, *, upload: bool) -> None:
-        """End the task's current run now; without `upload` (the node is lost) no output is saved."""
+    def end_run(self, run: Run, *, upload: bool) -> None:
+        """End a run now; without `upload` (the node is lost) no output is saved."""
         ...
 
-    def remove_task_files(self, task: Task, node: Node) -> None:
-        """Delete the task's directory on a node."""
+    def remove_files(self, node: Node, path: str) -> None:
+        """Delete a task's directory on a node, once no run uses it."""
         ...
 
 
@@ -40,7 +40,8 @@ class Effects(Protocol):
 class Behaviour:
     """What differs from account to account, or is not told by the service's documentation.
 
-    Times are seconds of service time.
+    Times are seconds of service time. `requeue_counts_preemption`: whether a task's `requeueCount` rises when
+    its node is preempted.
     """
 
     boot_seconds: float = 120.0
@@ -61,8 +62,7 @@ class World:
     url: str = ""
     behaviour: Behaviour = field(default_factory=Behaviour)
     _etags: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _nodes: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _order: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def now(self) -> datetime:
         """Return the wall time."""
@@ -72,14 +72,6 @@ class World:
         """Return an ETag that no resource has had, in the service's form."""
         return f"0x{0x8DD000000000000 + next(self._etags):X}"
 
-    def new_node_number(self) -> int:
-        """Return a number that no node has had."""
-        return next(self._nodes)
-
-    def new_order(self) -> int:
-        """Return the next place in the scheduler's order of arrival."""
-        return next(self._order)
-
-    def pool_of(self, job: Job) -> Pool | None:
-        """Return the job's pool, or None if it does not exist (any more)."""
-        return self.account.pools.get(key(job.pool_id))
+    def next_number(self) -> int:
+        """Return a number that is higher than any before: for the order of creation, and of arrival."""
+        return next(self._numbers)
