@@ -180,3 +180,17 @@ def swept(patch: Patch, length: float, width: float, shift: tuple[float, float])
 def rectangle(patch: Patch, length: float, width: float) -> Mask:
     """Return the pixels of a rectangle around the patch's centre."""
     return (np.abs(patch.along) <= length / 2) & (np.abs(patch.across) <= width / 2)
+
+
+def rounded(patch: Patch, length: float, width: float, corner: float) -> Mask:
+    """Return the pixels of a rectangle with round corners of a radius of `corner` metres."""
+    outside_a = np.maximum(np.abs(patch.along) - (length / 2 - corner), 0)
+    outside_b = np.maximum(np.abs(patch.across) - (width / 2 - corner), 0)
+    shape: Mask = np.hypot(outside_a, outside_b) < corner
+    return shape
+
+
+def ragged_ellipse(patch: Patch, half_length: float, half_width: float, ragged: Image) -> Image:
+    """Return each pixel's distance from the centre, 1 on the edge of a ragged ellipse."""
+    blob: Image = np.hypot(patch.along / half_length, patch.across / half_width) + ragged
+    return blob

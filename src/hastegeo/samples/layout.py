@@ -101,7 +101,7 @@ class Storm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Town:
-    """Everything that stands and lies in the scene. `uses` has the use of each block by column and row."""
+    """Everything that stands and lies in the scene, a square of `extent` metres."""
 
     angle: float
     extent: float
@@ -109,7 +109,6 @@ class Town:
     trees: tuple[Tree, ...]
     slabs: tuple[Slab, ...]
     storm: Storm
-    uses: dict[tuple[int, int], Use]
 
     def to_map(self, u: float, v: float) -> tuple[float, float]:
         """Return (east, south) in metres from the scene's north-west corner."""
@@ -143,12 +142,10 @@ def plan_town(seed: int, extent: float) -> Town:
     columns = range(math.floor(-reach / BLOCK_LENGTH), math.ceil(reach / BLOCK_LENGTH))
     rows = range(math.floor(-reach / BLOCK_DEPTH), math.ceil(reach / BLOCK_DEPTH))
     builder = _Builder(rng, storm)
-    uses: dict[tuple[int, int], Use] = {}
     weights = [0.8, 0.07, 0.08, 0.05]
     for row in rows:
         for column in columns:
             use = Use(int(rng.choice(4, p=weights)))
-            uses[column, row] = use
             builder.fill(use, column * BLOCK_LENGTH, row * BLOCK_DEPTH)
     return Town(
         angle=float(rng.uniform(0.04, 0.14) * rng.choice([-1, 1])),
@@ -157,7 +154,6 @@ def plan_town(seed: int, extent: float) -> Town:
         trees=tuple(builder.trees),
         slabs=tuple(builder.slabs),
         storm=storm,
-        uses=uses,
     )
 
 
