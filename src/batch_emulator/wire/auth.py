@@ -35,12 +35,19 @@ _SIGNED_HEADERS: Final = (
     "range",
 )
 _KNOWN_TOKENS: Final = 256
+# Audience and times are checked after the signature, by the emulator's own clock and with its own messages.
+_ONLY_SIGNATURE: Final[jwt.types.Options] = {
+    "verify_aud": False,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+}
 _CHALLENGE: Final = (
     f'Bearer authorization_uri="https://login.microsoftonline.com/common", resource="{AUDIENCE}/"'
 )
 
 
-class AuthenticationRequired(BatchError):
+class AuthenticationRequiredError(BatchError):
     """No usable token: 401, whose `headers` tell the client where to get one."""
 
     def __init__(self, reason: str) -> None:
@@ -70,7 +77,8 @@ class Authenticator:
     def authenticate(self, method: str, raw_path: str, raw_query: str, headers: Mapping[str, str]) -> None:
         """Return if the request may pass, else raise AuthenticationFailed with the reason.
 
-        The status is 403 for a bad signature, and 401 for a bad token or none of either. `raw_path` and `raw_query` are as they came, `headers` have lower-case names.
+        The status is 403 for a bad signature, and 401 for a bad token or none of either. `raw_path` and
+        `raw_query` are as they came, `headers` have lower-case names.
         """
         scheme, _, credential = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "sharedkey":
@@ -78,7 +86,9 @@ class Authenticator:
         elif scheme.lower() == "bearer":
             self._check_token(credential)
         else:
-            raise AuthenticationRequired("The Authorization header is missing; send SharedKey or Bearer.")
+            raise AuthenticationRequiredError(
+                "The Authorization header is missing; send SharedKey or Bearer."
+            )
 
     def _check_signature(
         self, method: str, raw_path: str, raw_query: str, headers: Mapping[str, str], credential: str
@@ -109,7 +119,7 @@ class Authenticator:
         if self._tokens.get(digest, 0.0) > self._now().timestamp():
             return
         if not self._token_keys:
-            raise AuthenticationRequired(
+            raise AuthenticationRequiredError(
                 "This emulator was started without token-signing keys; use SharedKey."
             )
         expires = self._check_claims(self._verified_claims(token))
@@ -118,30 +128,28 @@ class Authenticator:
         self._tokens[digest] = expires
 
     def _verified_claims(self, token: str) -> Mapping[str, Any]:
-        # Audience and times are checked after this, by the emulator's own clock and with its own messages.
-        unchecked = {"verify_aud": False, "verify_exp": False, "verify_nbf": False, "verify_iat": False}
         try:
             key_id = jwt.get_unverified_header(token).get("kid")
             key = next((key for key in self._token_keys if key.key_id == key_id), self._token_keys[0])
-            claims: Mapping[str, Any] = jwt.decode(token, key, algorithms=["RS256"], options=unchecked)
+            claims: Mapping[str, Any] = jwt.decode(token, key, algorithms=["RS256"], options=_ONLY_SIGNATURE)
         except (jwt.PyJWTError, ValueError, RecursionError):
             reason = "The token is not signed by a key that this account trusts."
-            raise AuthenticationRequired(reason) from None
+            raise AuthenticationRequiredError(reason) from None
         return claims
 
     def _check_claims(self, claims: Mapping[str, Any]) -> float:
         """Return when the token expires."""
         # SDKs ask for the audience with one slash, two (azure-batch 15.1), or none at its end.
         if str(claims.get("aud", "")).rstrip("/") != AUDIENCE:
-            raise AuthenticationRequired(f"The token's audience is not {AUDIENCE}.")
+            raise AuthenticationRequiredError(f"The token's audience is not {AUDIENCE}.")
         if not str(claims.get("iss", "")).startswith(ISSUER_PREFIX):
-            raise AuthenticationRequired(f"The token's issuer does not begin with {ISSUER_PREFIX}.")
+            raise AuthenticationRequiredError(f"The token's issuer does not begin with {ISSUER_PREFIX}.")
         now = self._now().timestamp()
         expires, not_before = claims.get("exp"), claims.get("nbf", 0)
         if not isinstance(expires, int | float) or expires <= now:
-            raise AuthenticationRequired("The token has expired.")
+            raise AuthenticationRequiredError("The token has expired.")
         if not isinstance(not_before, int | float) or not_before > now + _SKEW.total_seconds():
-            raise AuthenticationRequired("The token is not valid yet.")
+            raise AuthenticationRequiredError("The token is not valid yet.")
         return expires
 
 
@@ -151,7 +159,11 @@ def string_to_sign(
     """Return the text that a SharedKey signature covers. `length` stands for the content-length header."""
     shown = {**headers, "content-length": length}
     values = [shown.get(name, "") for name in _SIGNED_HEADERS]
-    ocp = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("ocp-"))
+    ocp = "".join(
+        f"{name}:{headers[name].strip()}\n"
+        for name in sorted(headers)
+        if name.startswith("ocp-") and headers[name]
+    )
     return "\n".join([method, *values]) + "\n" + ocp + f"/{account}{raw_path}" + _canonical_query(raw_query)
 
 
