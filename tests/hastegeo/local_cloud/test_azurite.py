@@ -62,7 +62,7 @@ def test_a_missing_node_is_one_sentence_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert azurite.node_executable().exists()  # control
-    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LocalCloudError, match=r"Node is missing.*pip install 'hastegeo\[local\]'"):
         azurite.node_executable()
