@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from batch_emulator.errors import BatchError
 from batch_emulator.routes.listing import list_answer, one_answer, sequenced, start_after
-from batch_emulator.routes.pools import refuse_unsupported
+from batch_emulator.routes.pools import refuse_unsupported_pool
 from batch_emulator.routes.registry import Answer, Call, registry
-from batch_emulator.routes.render import job_json
+from batch_emulator.routes.render import job_json, job_on_node_json
+from batch_emulator.routes.tasks import refuse_unsupported_task
 from batch_emulator.rules import jobs
+from batch_emulator.state import Json
 
-_STRICT_NO = (
-    ("jobManagerTask", "Job manager tasks are not run yet."),
-    ("jobPreparationTask", "Job preparation tasks are not run yet."),
-    ("jobReleaseTask", "Job release tasks are not run yet."),
-)
+
+def refuse_unsupported_commands(spec: Json) -> None:
+    """Refuse what this emulator would have to ignore in a job's own tasks and its automatic pool."""
+    for name in ("jobManagerTask", "jobPreparationTask", "jobReleaseTask"):
+        if spec.get(name):
+            refuse_unsupported_task(spec[name])
+    pool = ((spec.get("poolInfo") or {}).get("autoPoolSpecification") or {}).get("pool")
+    if pool:
+        refuse_unsupported_pool(pool)
 
 
 @registry.operation("POST", "/jobs")
 def create_job(call: Call) -> Answer:
     """Add a job."""
     spec = call.body("BatchJobCreateOptions")
-    refuse_unsupported(spec, _STRICT_NO)
-    if not spec["poolInfo"].get("poolId"):
-        raise BatchError(
-            "NotSupportedByEmulator", "This emulator does not support automatic pools; give poolInfo.poolId."
-        )
+    refuse_unsupported_commands(spec)
     job = jobs.add(call.world, spec)
     return Answer(201, resource=job, headers={"Location": f"{call.world.url}/jobs/{job.id}"})
 
@@ -47,7 +49,9 @@ def get_job(call: Call) -> Answer:
 def update_job(call: Call) -> Answer:
     """Change some properties of a job."""
     job = call.job
-    jobs.change(call.world, job, call.body("BatchJobUpdateOptions"), replace=False)
+    changes = call.body("BatchJobUpdateOptions")
+    refuse_unsupported_commands(changes)
+    jobs.change(call.world, job, changes, replace=False)
     return Answer(200, resource=job)
 
 
@@ -89,6 +93,22 @@ def terminate_job(call: Call) -> Answer:
     request = call.optional_body("BatchJobTerminateOptions")
     jobs.terminate(call.world, job, request.get("terminateReason", "UserTerminate"))
     return Answer(202, resource=job)
+
+
+@registry.operation("GET", "/jobs/{jobId}/jobpreparationandreleasetaskstatus")
+def list_job_preparation_and_release_task_status(call: Call) -> Answer:
+    """List what a job's preparation and release tasks have done on each node."""
+    job = call.job
+    if not job.spec.get("jobPreparationTask"):
+        raise BatchError("JobPreparationTaskNotSpecified")
+    items = ((here.node.sequence, here) for here in job.on_nodes.values())
+    after = start_after(call)
+    return list_answer(
+        call,
+        "jobpreparationandreleasetaskstatuslist",
+        (item for item in items if item[0] > after),
+        lambda here: job_on_node_json(call.world, here),
+    )
 
 
 @registry.operation("GET", "/jobs/{jobId}/taskcounts")

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from batch_emulator.errors import BatchError
 from batch_emulator.routes.listing import list_answer, one_answer, sequenced, start_after
 from batch_emulator.routes.registry import Answer, Call, registry
 from batch_emulator.routes.render import count_nodes, pool_json
+from batch_emulator.routes.tasks import refuse_unsupported, refuse_unsupported_task
 from batch_emulator.rules import autoscaling, pools
 from batch_emulator.state import Json
 
 _STRICT_NO = (
-    ("startTask", "Start tasks are not run yet."),
     ("mountConfiguration", "File systems are not mounted."),
     ("applicationPackageReferences", "Application packages are not deployed."),
 )
 
 
-def refuse_unsupported(spec: Json, properties: tuple[tuple[str, str], ...]) -> None:
-    """Answer an error for a property that this emulator would have to ignore."""
-    for name, why in properties:
-        if spec.get(name):
-            raise BatchError("NotSupportedByEmulator", f"This emulator does not support {name}: {why}")
+def refuse_unsupported_pool(spec: Json) -> None:
+    """Refuse what this emulator would have to ignore in a pool."""
+    refuse_unsupported(spec, _STRICT_NO)
+    if spec.get("startTask"):
+        refuse_unsupported_task(spec["startTask"])
 
 
 @registry.operation("POST", "/pools")
 def create_pool(call: Call) -> Answer:
     """Create a pool."""
     spec = call.body("BatchPoolCreateOptions")
-    refuse_unsupported(spec, _STRICT_NO)
+    refuse_unsupported_pool(spec)
     pool = pools.add(call.world, spec)
     return Answer(201, resource=pool, headers={"Location": f"{call.world.url}/pools/{pool.id}"})
 
@@ -65,7 +64,7 @@ def update_pool(call: Call) -> Answer:
     pool = call.pool
     pools.require_active(pool)
     changes = call.body("BatchPoolUpdateOptions")
-    refuse_unsupported(changes, _STRICT_NO)
+    refuse_unsupported_pool(changes)
     pool.spec = {**pool.spec, **changes}
     pool.etag, pool.last_modified = call.world.new_etag(), call.world.now()
     return Answer(200, resource=pool)
@@ -77,7 +76,7 @@ def replace_pool_properties(call: Call) -> Answer:
     pool = call.pool
     pools.require_active(pool)
     changes = call.body("BatchPoolReplaceOptions")
-    refuse_unsupported(changes, _STRICT_NO)
+    refuse_unsupported_pool(changes)
     pool.spec.pop("metadata", None)
     pool.spec = {**pool.spec, **changes}
     pool.etag, pool.last_modified = call.world.new_etag(), call.world.now()

@@ -8,7 +8,18 @@ from typing import Any
 
 from batch_emulator.nodes.contract import Failure
 from batch_emulator.rules.world import World
-from batch_emulator.state import Job, Json, Node, NodeState, Pool, Resource, SideTask, Task, TaskState
+from batch_emulator.state import (
+    Job,
+    JobOnNode,
+    Json,
+    Node,
+    NodeState,
+    Pool,
+    Resource,
+    SideTask,
+    Task,
+    TaskState,
+)
 from batch_emulator.wire.times import format_time
 
 _TASK_DEFAULTS: Mapping[str, Any] = {
@@ -113,6 +124,27 @@ def side_task_json(side: SideTask) -> Json:
     if side.container_id:
         info["containerInfo"] = {"containerId": side.container_id}
     return info
+
+
+def job_on_node_json(world: World, here: JobOnNode) -> Json:
+    """Return what a job's preparation and release tasks have done on one node."""
+    node = here.node
+    shown: Json = {
+        "poolId": node.pool.id,
+        "nodeId": node.id,
+        "nodeUrl": f"{world.url}/pools/{node.pool.id}/nodes/{node.id}",
+    }
+    for name, side in (
+        ("jobPreparationTaskExecutionInfo", here.preparation),
+        ("jobReleaseTaskExecutionInfo", here.release),
+    ):
+        if side is not None:
+            shown[name] = {
+                **side_task_json(side),
+                "taskRootDirectory": side.path,
+                "taskRootDirectoryUrl": f"{shown['nodeUrl']}/files/{side.path}",
+            }
+    return shown
 
 
 def job_json(world: World, job: Job) -> Json:

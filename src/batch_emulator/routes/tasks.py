@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from batch_emulator.errors import BatchError
 from batch_emulator.routes.listing import list_answer, one_answer, start_after
-from batch_emulator.routes.pools import refuse_unsupported
 from batch_emulator.routes.registry import Answer, Call, registry
 from batch_emulator.routes.render import task_json, task_url
 from batch_emulator.rules import tasks
@@ -23,7 +22,7 @@ _STRICT_NO = (
 def create_task(call: Call) -> Answer:
     """Add a task."""
     job, spec = call.job, call.body("BatchTaskCreateOptions")
-    _refuse_what_would_be_ignored(spec)
+    refuse_unsupported_task(spec)
     task = tasks.add(call.world, job, spec)
     return Answer(201, resource=task, headers={"Location": task_url(call.world, task)})
 
@@ -43,7 +42,15 @@ def create_task_collection(call: Call) -> Answer:
     )
 
 
-def _refuse_what_would_be_ignored(spec: Json) -> None:
+def refuse_unsupported(spec: Json, properties: tuple[tuple[str, str], ...]) -> None:
+    """Answer an error for a property that this emulator would have to ignore."""
+    for name, why in properties:
+        if spec.get(name):
+            raise BatchError("NotSupportedByEmulator", f"This emulator does not support {name}: {why}")
+
+
+def refuse_unsupported_task(spec: Json) -> None:
+    """Refuse what this emulator would have to ignore in a task of any kind."""
     refuse_unsupported(spec, _STRICT_NO)
     places = [*spec.get("resourceFiles", ())]
     places += [output["destination"].get("container") or {} for output in spec.get("outputFiles", ())]
@@ -58,7 +65,7 @@ def _refuse_what_would_be_ignored(spec: Json) -> None:
 
 def _add_one(call: Call, job: Job, spec: Json) -> Json:
     try:
-        _refuse_what_would_be_ignored(spec)
+        refuse_unsupported_task(spec)
         task = tasks.add(call.world, job, spec)
     except BatchError as error:
         return {
