@@ -3,7 +3,7 @@
     python tools/generate_batch_schema.py [--check]
 
 The result is data: for each model its properties by wire name, with type, whether required, and enum values.
-Only what a request can reach is kept.
+Only what requests and answers reach is kept.
 """
 
 from __future__ import annotations
@@ -52,26 +52,67 @@ ROOTS = (
     "UploadBatchServiceLogsOptions",
 )
 
-# Properties that 14.2 sends and 15.1 has dropped; facts section 1 of the project's notes on the service.
+# What answers show: $filter and $select name its properties.
+SHOWN = (
+    "BatchApplication",
+    "BatchJobPreparationAndReleaseTaskStatus",
+    "BatchNode",
+    "BatchNodeFile",
+    "BatchNodeVMExtension",
+    "BatchPool",
+    "BatchPoolNodeCounts",
+    "BatchPoolUsageMetrics",
+    "BatchSubtask",
+    "BatchSupportedImage",
+)
+
+# What 14.2 sends and 15.1 has dropped.
+CERTIFICATES = {"type": "array", "items": {"type": "model", "model": "CertificateReference"}}
+COMMUNICATION = {"type": "enum", "values": ["default", "classic", "simplified"]}
+TOKENS = {"type": "model", "model": "AuthenticationTokenSettings"}
+POOL = {
+    "applicationLicenses": {"type": "array", "items": {"type": "string"}},
+    "certificateReferences": CERTIFICATES,
+    "cloudServiceConfiguration": {"type": "model", "model": "CloudServiceConfiguration"},
+    "resourceTags": {"type": "object"},
+    "targetNodeCommunicationMode": COMMUNICATION,
+}
 OLDER: dict[str, dict[str, object]] = {
-    "BatchTaskCreateOptions": {
-        "authenticationTokenSettings": {"type": "object"},
+    "AuthenticationTokenSettings": {
+        "access": {"type": "array", "items": {"type": "enum", "values": ["job"]}},
     },
-    "BatchPoolCreateOptions": {
-        "certificateReferences": {"type": "array", "items": {"type": "object"}},
-        "cloudServiceConfiguration": {"type": "object"},
-        "applicationLicenses": {"type": "array", "items": {"type": "string"}},
-        "resourceTags": {"type": "object"},
-        "targetNodeCommunicationMode": {"type": "string"},
-    },
+    "BatchJobManagerTask": {"authenticationTokenSettings": TOKENS},
+    "BatchPoolCreateOptions": POOL,
     "BatchPoolReplaceOptions": {
-        "certificateReferences": {"type": "array", "items": {"type": "object"}},
-        "targetNodeCommunicationMode": {"type": "string"},
+        "certificateReferences": CERTIFICATES,
+        "targetNodeCommunicationMode": COMMUNICATION,
     },
+    "BatchPoolSpecification": POOL,
     "BatchPoolUpdateOptions": {
-        "certificateReferences": {"type": "array", "items": {"type": "object"}},
+        "certificateReferences": CERTIFICATES,
         "resourceTags": {"type": "object"},
-        "targetNodeCommunicationMode": {"type": "string"},
+        "targetNodeCommunicationMode": COMMUNICATION,
+    },
+    "BatchTaskCreateOptions": {"authenticationTokenSettings": TOKENS},
+    "CertificateReference": {
+        "storeLocation": {"type": "enum", "values": ["currentuser", "localmachine"]},
+        "storeName": {"type": "string"},
+        "thumbprint": {"type": "string", "required": True},
+        "thumbprintAlgorithm": {"type": "string", "required": True},
+        "visibility": {
+            "type": "array",
+            "items": {"type": "enum", "values": ["starttask", "task", "remoteuser"]},
+        },
+    },
+    "CloudServiceConfiguration": {
+        "osFamily": {"type": "string", "required": True},
+        "osVersion": {"type": "string"},
+    },
+    "DataDisk": {
+        "storageAccountType": {
+            "type": "enum",
+            "values": ["standard_lrs", "premium_lrs", "standardssd_lrs"],
+        },
     },
 }
 
@@ -89,7 +130,7 @@ def main() -> int:
 
 def generate() -> dict[str, object]:
     schema: dict[str, object] = {}
-    todo = list(ROOTS)
+    todo = [*ROOTS, *SHOWN]
     while todo:
         name = todo.pop()
         if name in schema:
@@ -97,7 +138,7 @@ def generate() -> dict[str, object]:
         properties, reached = describe(getattr(_models, name))
         schema[name] = properties | OLDER.get(name, {})
         todo += reached
-    return schema
+    return OLDER | schema
 
 
 def describe(model: type) -> tuple[dict[str, object], list[str]]:
