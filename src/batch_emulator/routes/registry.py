@@ -1,13 +1,15 @@
 """The operations of the API as data: method, path, and the function that answers.
 
-A path is matched on its raw, percent-encoded form, because a file's path arrives as one escaped segment.
+A path is matched on its raw, percent-encoded form, because a file's path arrives as one escaped segment. A
+segment is fixed text, one id (`{poolId}`), or a name with ids in brackets (`certificates(thumbprint={…})`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from batch_emulator.errors import BatchError
@@ -80,18 +82,26 @@ class Call:
         return found
 
 
+_NAME: Final = re.compile(r"\{(\w+)\}")
+_BRACKETED: Final = re.compile(r"(\w+)\(([^()]+)\)")
+_VALUE: Final = re.compile(r"=([^,]*)")
+
 Handler = Callable[[Call], Answer | Awaitable[Answer]]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation. `note` says how this emulator deviates from the service, empty where it does not."""
+    """One operation. `note` says how this emulator deviates from the service, empty where it does not.
+
+    One that is not `supported` answers NotSupportedByEmulator.
+    """
 
     method: str
     path: str
     name: str
     handler: Handler
     note: str = ""
+    supported: bool = True
 
 
 class Registry:
@@ -105,23 +115,34 @@ class Registry:
         """Register the decorated function under a method and a path such as `/pools/{poolId}`."""
 
         def register(handler: Handler) -> Handler:
-            operation = Operation(method, path, handler.__name__, handler, note)
-            self.operations.append(operation)
-            branch = self._tree
-            for part in path.strip("/").split("/"):
-                branch = branch.setdefault("{}" if part.startswith("{") else part, {})
-            branch.setdefault("", {})[method] = operation
+            self.add(Operation(method, path, handler.__name__, handler, note))
             return handler
 
         return register
+
+    def add(self, operation: Operation) -> None:
+        """Register an operation."""
+        self.operations.append(operation)
+        branch = self._tree
+        for part in _parts(operation.path):
+            branch = branch.setdefault(_shape(part), {})
+        branch.setdefault("", {})[operation.method] = operation
+
+    def has(self, method: str, path: str) -> bool:
+        """Whether an operation is registered under exactly this method and path."""
+        return any(known.method == method and known.path == path for known in self.operations)
 
     def match(self, method: str, raw_path: str) -> tuple[Operation, dict[str, str]]:
         """Return the operation and the decoded ids of the path. Raises `BatchError` where there is none."""
         branch = self._tree
         values: list[str] = []
-        for part in raw_path.strip("/").split("/"):
+        for part in _parts(raw_path):
+            found = _bracketed(part)
             if part in branch and part:
                 branch = branch[part]
+            elif found is not None and found[0] in branch:
+                values += found[1]
+                branch = branch[found[0]]
             elif "{}" in branch and part:
                 values.append(unquote(part))
                 branch = branch["{}"]
@@ -133,8 +154,27 @@ class Registry:
         if method not in methods:
             raise BatchError("UnsupportedHttpVerb")
         operation = methods[method]
-        names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
+        names = _NAME.findall(operation.path)
+        if len(names) != len(values):
+            raise BatchError("ResourceNotFound")
         return operation, dict(zip(names, values, strict=True))
+
+
+def _parts(path: str) -> list[str]:
+    return path.strip("/").split("/")
+
+
+def _shape(part: str) -> str:
+    """Return what a segment of an operation's path is found by."""
+    if part.startswith("{"):
+        return "{}"
+    return f"{part.partition('(')[0]}()" if "(" in part else part
+
+
+def _bracketed(part: str) -> tuple[str, list[str]] | None:
+    """Return the shape and the ids of a segment such as `certificates(thumbprint=ab)`, else None."""
+    match = _BRACKETED.fullmatch(unquote(part))
+    return None if match is None else (f"{match[1]}()", _VALUE.findall(match[2]))
 
 
 registry = Registry()
