@@ -51,12 +51,17 @@ def compile_filter(text: str) -> Predicate:
 
 def parse_select(text: str) -> Callable[[Json], Json]:
     """Return a function that keeps the named properties. Raises InvalidQueryParameterValue for a bad list."""
+    names = {name.strip() for name in text.split(",")}
+    if not all(_SELECT_NAME.fullmatch(name) for name in names):
+        raise _invalid("$select", text, "It is a list of property names, separated by commas.")
     tree: dict[str, Any] = {}
-    for name in text.split(","):
-        if not _SELECT_NAME.fullmatch(name.strip()):
-            raise _invalid("$select", text, "It is a list of property names, separated by commas.")
+    for name in names:
+        parts = name.split("/")
+        # A property named as a whole is not narrowed by its parts being named too.
+        if any("/".join(parts[:length]) in names for length in range(1, len(parts))):
+            continue
         branch = tree
-        for part in name.strip().split("/"):
+        for part in parts:
             branch = branch.setdefault(part, {})
 
     def select(shown: Json) -> Json:
