@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from azure.batch import BatchClient
@@ -58,3 +61,11 @@ def test_the_retired_certificates_are_an_empty_list(client: BatchClient) -> None
     answer = client.send_request(HttpRequest("GET", "/certificates?api-version=2024-02-01.19.0"))
     assert answer.status_code == 200
     assert answer.json()["value"] == []
+
+
+def test_the_coverage_reference_is_current() -> None:
+    generator = Path(__file__).parents[3] / "tools/generate_docs.py"
+    checked = subprocess.run(
+        [sys.executable, generator, "--check"], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
