@@ -116,6 +116,28 @@ OLDER: dict[str, dict[str, object]] = {
     },
 }
 
+# The least and greatest value of integers, by property or by model and property: the models do not say them.
+# https://learn.microsoft.com/rest/api/batchservice
+RANGES: dict[str, tuple[int, int | None]] = {
+    "NetworkSecurityGroupRule.priority": (150, 4096),
+    "backendPort": (1, 65535),
+    "diskSizeGB": (1, None),
+    "frontendPortRangeEnd": (1, 65534),
+    "frontendPortRangeStart": (1, 65534),
+    "lun": (0, 63),
+    "maxBatchInstancePercent": (5, 100),
+    "maxParallelTasks": (-1, None),
+    "maxTaskRetryCount": (-1, None),
+    "maxUnhealthyInstancePercent": (5, 100),
+    "maxUnhealthyUpgradedInstancePercent": (0, 100),
+    "numberOfInstances": (1, None),
+    "priority": (-1000, 1000),
+    "requiredSlots": (1, None),
+    "targetDedicatedNodes": (0, None),
+    "targetLowPriorityNodes": (0, None),
+    "taskSlotsPerNode": (1, 256),
+}
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -157,9 +179,20 @@ def describe(model: type) -> tuple[dict[str, object], list[str]]:
         if "read" in (field._visibility or []) and len(field._visibility) == 1:
             shape["readOnly"] = True
             shape["required"] = False
-        properties[field._rest_name_input or attribute] = shape
+        name = field._rest_name_input or attribute
+        if shape["type"] == "integer" and not shape.get("readOnly"):
+            shape |= limits(f"{model.__name__}.{name}", name)
+        properties[name] = shape
         reached += models_reached
     return properties, reached
+
+
+def limits(*names: str) -> dict[str, object]:
+    for name in names:
+        if name in RANGES:
+            least, greatest = RANGES[name]
+            return {"minimum": least} | ({} if greatest is None else {"maximum": greatest})
+    return {}
 
 
 def find_field(model: type, attribute: str) -> model_base._RestField | None:

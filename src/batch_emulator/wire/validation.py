@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Callable
 from importlib import resources
 from typing import Any, Final
 
@@ -20,7 +21,9 @@ _IDENTIFIED: Final = {
     "BatchJobScheduleCreateOptions",
     "BatchTaskCreateOptions",
 }
-_INTEGER_BITS: Final = 31
+_LEAST_INTEGER: Final = -(2**31)
+_GREATEST_INTEGER: Final = 2**31 - 1
+_LONGEST_ECHO: Final = 200
 
 
 @functools.cache
@@ -53,7 +56,7 @@ def _check_id(text: str) -> None:
 def _object(model: str, body: object, path: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise BatchError(
-            "InvalidRequestBody", values=(("Reason", f"{path or 'The body'} must be an object."),)
+            "InvalidRequestBody", values=(("Reason", f"{path.rstrip('.') or 'The body'} must be an object."),)
         )
     properties = _schema()[model]
     checked: dict[str, Any] = {}
@@ -63,7 +66,10 @@ def _object(model: str, body: object, path: str) -> dict[str, Any]:
         if shape is None:
             raise BatchError(
                 "InvalidRequestBody",
-                values=(("PropertyName", where), ("Reason", f"The property '{name}' does not exist here.")),
+                values=(
+                    ("PropertyName", where[:_LONGEST_ECHO]),
+                    ("Reason", f"The property '{name[:_LONGEST_ECHO]}' does not exist here."),
+                ),
             )
         if value is not None and not shape.get("readOnly"):
             checked[name] = _value(shape, value, where)
@@ -79,42 +85,46 @@ def _value(shape: dict[str, Any], value: object, where: str) -> Any:
         return _object(shape["model"], value, f"{where}.")
     if kind == "array":
         if not isinstance(value, list):
-            raise invalid_property(where, "A list is expected.", value)
+            raise _wrong_type(where, "a list", value)
         return [_value(shape["items"], item, f"{where}[{index}]") for index, item in enumerate(value)]
     if kind == "enum":
         return _enum(shape["values"], value, where)
+    if kind == "integer":
+        return _integer(shape, value, where)
     return _SCALARS[kind](value, where)
 
 
 def _enum(values: list[str], value: object, where: str) -> str:
+    text = _string(value, where).lower()
     for allowed in values:
-        if isinstance(value, str) and allowed.lower() == value.lower():
+        if allowed.lower() == text:
             return allowed
     raise invalid_property(where, f"It must be one of {', '.join(values)}.", value)
 
 
 def _string(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise invalid_property(where, "A string is expected.", value)
+        raise _wrong_type(where, "a string", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise invalid_property(where, "It holds half of a surrogate pair, which is no character.") from None
     return value
 
 
 def _boolean(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        raise invalid_property(where, "true or false is expected.", value)
+        raise _wrong_type(where, "true or false", value)
     return value
 
 
-def _integer(value: object, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value.bit_length() > _INTEGER_BITS:
-        raise invalid_property(where, "A 32-bit integer is expected.", value)
+def _integer(shape: dict[str, Any], value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong_type(where, "an integer", value)
+    least, greatest = shape.get("minimum", _LEAST_INTEGER), shape.get("maximum", _GREATEST_INTEGER)
+    if not least <= value <= greatest:
+        raise invalid_property(where, f"It must be from {least} to {greatest}.")
     return value
-
-
-def _number(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise invalid_property(where, "A number is expected.", value)
-    return float(value)
 
 
 def _time(value: object, where: str) -> str:
@@ -136,15 +146,27 @@ def _duration(value: object, where: str) -> str:
 
 def _any_object(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise invalid_property(where, "An object is expected.", value)
+        raise _wrong_type(where, "an object", value)
     return value
 
 
-_SCALARS: Final = {
+def _wrong_type(where: str, wanted: str, value: object) -> BatchError:
+    # The value itself is not repeated: what is in the wrong place may be a secret.
+    return invalid_property(where, f"Expected {wanted}, not {_JSON_TYPES[type(value)]}.")
+
+
+_JSON_TYPES: Final[dict[type, str]] = {
+    bool: "true or false",
+    dict: "an object",
+    float: "a number",
+    int: "a number",
+    list: "a list",
+    str: "a string",
+    type(None): "null",
+}
+_SCALARS: Final[dict[str, Callable[[object, str], Any]]] = {
     "string": _string,
     "boolean": _boolean,
-    "integer": _integer,
-    "number": _number,
     "time": _time,
     "duration": _duration,
     "object": _any_object,
