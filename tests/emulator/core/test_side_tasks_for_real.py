@@ -69,7 +69,7 @@ def test_preparation_and_release_run_on_the_node_and_are_listed(
     assert b"".join(client.download_task_file("job", "task", "stdout.txt")) == b"prepared\n" * 2
 
     # Without options this SDK fails before it sends anything.
-    client.begin_terminate_job("job", options=batch.BatchJobTerminateOptions(), polling_interval=0).result()
+    client.begin_terminate_job("job", options={"terminateReason": "done"}, polling_interval=0).result()
 
     (status,) = client.list_job_preparation_and_release_task_status("job")
     assert status.job_preparation_task_execution_info.exit_code == 0
