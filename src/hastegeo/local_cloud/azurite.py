@@ -146,15 +146,9 @@ def _npm_ci(target: Path) -> None:
     for name in _LOCK_FILES:
         (target / name).write_bytes((here / name).read_bytes())
     node = node_executable()
-    npm = node.with_name("npm")
-    if not npm.exists():
-        raise LocalCloudError(
-            f"npm is missing beside {node}, and Azurite is installed with it.",
-            hint="Install this package with its local extra: pip install 'hastegeo[local]'.",
-        )
     environment = dict(os.environ) | {"PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     command = [
-        *(os.fspath(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"),
+        *(*_npm_command(node), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"),
         f"--fetch-retries={_FETCH_RETRIES}",
         "--loglevel=error",
     ]
@@ -180,6 +174,19 @@ def _npm_ci(target: Path) -> None:
             f"npm could not install Azurite: {' / '.join(last[:3]) or 'no message'}.",
             hint="It needs the npm registry once: check the network or proxy and run the same command again.",
         )
+
+
+def _npm_command(node: Path) -> list[str]:
+    carried = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    if carried.exists():
+        return [os.fspath(node), os.fspath(carried)]
+    found = shutil.which("npm")
+    if found is None:
+        raise LocalCloudError(
+            f"npm is missing beside {node}, and Azurite is installed with it.",
+            hint="Install this package with its local extra: pip install 'hastegeo[local]'.",
+        )
+    return [found]
 
 
 @contextlib.contextmanager

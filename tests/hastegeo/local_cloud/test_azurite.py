@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import ssl
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -78,3 +79,10 @@ def test_an_unreachable_npm_registry_is_one_sentence_with_what_to_do(
     with pytest.raises(LocalCloudError, match=r"npm could not install Azurite.*check the network"):
         azurite.install(tmp_path / "azurite")
     assert not (tmp_path / "azurite" / ".installed").exists()
+
+
+def test_npm_itself_runs() -> None:
+    # `npm ci` downloads a lot; that it can be run at all is what an install stands on.
+    command = azurite._npm_command(azurite.node_executable())
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout[0].isdigit()
