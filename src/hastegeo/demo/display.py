@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from hastegeo.demo.state import Road
-from hastegeo.demo.view import render, short_pool, why
+from hastegeo.demo.view import render, short_pool, tasks_table, why
 from hastegeo.domain import TaskRef, TaskState
 
 
@@ -34,13 +34,16 @@ def display_for(console: Console) -> Display:
 
 
 class LiveDisplay:
-    """Tables that are redrawn in place; the last state stays on the screen."""
+    """Tables that are redrawn in place. At the end the tasks stay, with their reasons in full."""
 
     def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, auto_refresh=False, vertical_overflow="visible")
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._road: Road | None = None
 
     def update(self, road: Road) -> None:
         """Redraw."""
+        self._road = road
         self._live.update(render(road, now=datetime.now(UTC)), refresh=True)
 
     def __enter__(self) -> Self:
@@ -51,6 +54,8 @@ class LiveDisplay:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self._live.stop()
+        if self._road is not None and self._road.tasks:
+            self._console.print(tasks_table(self._road, why))
 
 
 class PlainDisplay:

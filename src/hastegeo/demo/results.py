@@ -57,9 +57,10 @@ def _checked(label: str, path: Path, preview: Path | None) -> PreparedImage:
         report = check_cog(path)
     except InputError as error:
         return PreparedImage(label, path, preview, "", (error.message,))
+    count = len(report.overviews)
     description = (
         f"{report.width} x {report.height} x {report.bands} {report.dtype}, {report.crs}, "
-        f"{len(report.overviews)} overviews, {report.validity}"
+        f"{count} overview{'' if count == 1 else 's'}, {report.validity}"
     )
     return PreparedImage(label, path, preview, description, tuple(report.problems))
 

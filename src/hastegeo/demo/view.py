@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from hastegeo.demo.pools import POOLS
 from hastegeo.demo.state import Road
-from hastegeo.domain import Decision, NodeCounts, TaskState
+from hastegeo.domain import Attempt, Decision, NodeCounts, TaskState
 
 STATE_STYLES = {
     TaskState.QUEUED: "yellow",
@@ -23,12 +24,12 @@ STATE_STYLES = {
 
 
 def render(road: Road, *, now: datetime) -> RenderableType:
-    """Draw the whole view as of `now`."""
+    """Draw the view as of `now`, with a line a task, so that all of it fits into a terminal of 80 by 24."""
     elapsed = (now - road.started).total_seconds()
     return Group(
         Text.assemble((f"{elapsed:5.0f} s  ", "dim"), (road.step, "bold")),
         pools_table(road),
-        tasks_table(road),
+        tasks_table(road, briefly),
     )
 
 
@@ -39,8 +40,8 @@ def short_pool(pool_id: str) -> str:
 
 def pools_table(road: Road) -> Table:
     """Draw the pools with their nodes by state."""
-    table = Table(title="Shared pools", title_justify="left", expand=True)
-    table.add_column("pool", no_wrap=True)
+    table = Table(expand=True)
+    table.add_column("shared pool", no_wrap=True)
     table.add_column("low-priority nodes", ratio=1)
     table.add_column("at most", justify="right", no_wrap=True)
     for pool in POOLS:
@@ -62,9 +63,9 @@ def _nodes(counts: NodeCounts) -> Text:
     return Text(", ".join(present), style="bold green") if present else Text("none", style="dim")
 
 
-def tasks_table(road: Road) -> Table:
-    """Draw the tasks: whose, where, in which state, and why there."""
-    table = Table(title="Tasks", title_justify="left", expand=True)
+def tasks_table(road: Road, reason: Callable[[Decision], str]) -> Table:
+    """Draw the tasks: whose, where, in which state, and why there, as `reason` tells it."""
+    table = Table(expand=True)
     table.add_column("tenant", no_wrap=True)
     table.add_column("task", no_wrap=True)
     table.add_column("pool", no_wrap=True)
@@ -76,9 +77,14 @@ def tasks_table(road: Road) -> Table:
             task.label,
             short_pool(task.decision.chosen),
             Text(task.state.value, style=STATE_STYLES[task.state]),
-            why(task.decision),
+            reason(task.decision),
         )
     return table
+
+
+def briefly(decision: Decision) -> str:
+    """Say in a few words what routing made of each pool that it looked at."""
+    return _told(decision, lambda attempt: attempt.verdict.value)
 
 
 def why(decision: Decision) -> str:
@@ -86,9 +92,13 @@ def why(decision: Decision) -> str:
 
     Where no pool had room, the reasons of all of them are told.
     """
+    return _told(decision, lambda attempt: attempt.reason)
+
+
+def _told(decision: Decision, tell: Callable[[Attempt], str]) -> str:
     told = []
     for attempt in decision.attempts:
-        told.append(f"{short_pool(attempt.pool_id)}: {attempt.reason}")
+        told.append(f"{short_pool(attempt.pool_id)}: {tell(attempt)}")
         if attempt.pool_id == decision.chosen and not decision.queues:
             break
     return "; ".join([*told, "queues"] if decision.queues else told)
