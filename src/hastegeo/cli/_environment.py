@@ -99,8 +99,8 @@ def signed_in(variables: Mapping[str, str]) -> Iterator[TokenCredential]:
 
 
 @contextmanager
-def open_runner(env_file: Path | None) -> Iterator[AzureBatchRunner | LocalRunner]:
-    """Give the runner that the settings name, until the block ends."""
+def open_runner(env_file: Path | None) -> Iterator[tuple[Settings, AzureBatchRunner | LocalRunner]]:
+    """Give the settings and the runner that they name, until the block ends."""
     variables = read_variables(env_file)
     settings = settings_of(variables)
     from hastegeo.runners import AzureBatchRunner, LocalRunner
@@ -108,27 +108,18 @@ def open_runner(env_file: Path | None) -> Iterator[AzureBatchRunner | LocalRunne
 
     with signed_in(variables) as credential:
         if settings.runner_type is RunnerType.LOCAL:
-            yield LocalRunner(settings, credential)
+            yield settings, LocalRunner(settings, credential)
         else:
             with AzureBatchRunner(settings, credential) as runner:
-                yield runner
+                yield settings, runner
 
 
-@contextmanager
-def open_batch(env_file: Path | None) -> Iterator[tuple[Settings, AzureBatchRunner]]:
-    """Give the settings and the Azure Batch runner, for what only Azure Batch has.
+def on_batch(runner: AzureBatchRunner | LocalRunner) -> AzureBatchRunner:
+    """Return the runner, for what only Azure Batch has; raise `InputError` for the local one."""
+    from hastegeo.runners import AzureBatchRunner
 
-    Raises `InputError` where the settings name the local runner.
-    """
-    from hastegeo.settings import RunnerType
-
-    variables = read_variables(env_file)
-    settings = settings_of(variables)
-    if settings.runner_type is RunnerType.LOCAL:
+    if not isinstance(runner, AzureBatchRunner):
         raise InputError(
             "This needs Azure Batch, and RUNNER_TYPE is local.", hint="Set RUNNER_TYPE=azure_batch."
         )
-    from hastegeo.runners import AzureBatchRunner
-
-    with signed_in(variables) as credential, AzureBatchRunner(settings, credential) as runner:
-        yield settings, runner
+    return runner

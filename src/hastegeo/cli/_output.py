@@ -17,7 +17,15 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print JSON for programs; standard output then holds nothing else.")
@@ -116,7 +124,7 @@ class Steps:
 
 
 @contextmanager
-def steps(text: str, *, total: int | None = None) -> Iterator[Steps]:
+def steps(text: str, *, total: int | None = None, in_bytes: bool = False) -> Iterator[Steps]:
     """Show progress until the block ends. On a terminal nothing of it stays."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -126,7 +134,7 @@ def steps(text: str, *, total: int | None = None) -> Iterator[Steps]:
         return
     columns: list[Any] = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=30)]
     if total is not None:
-        columns.append(MofNCompleteColumn())
+        columns.append(DownloadColumn() if in_bytes else MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         yield Steps(progress, progress.add_task(redact(text), total=total))
 

@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from hastegeo import __version__
+from hastegeo.cli._output import redact
+from hastegeo.cli._registration import register
 from hastegeo.errors import HasteError, InputError
 
 EXIT_INTERRUPTED = 130
@@ -33,6 +35,7 @@ app = typer.Typer(
 )
 sample_app = typer.Typer(help="Generated imagery to try things with.", no_args_is_help=True)
 app.add_typer(sample_app, name="sample")
+register(app)
 
 
 class Driver(StrEnum):
@@ -62,12 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except HasteError as error:
-        console.print(f"[bold red]haste:[/] {escape(error.message)}", highlight=False, soft_wrap=True)
+        console.print(f"[bold red]haste:[/] {escape(redact(error.message))}", highlight=False, soft_wrap=True)
         if error.hint:
-            console.print(f"[bold]What to do:[/] {escape(error.hint)}", highlight=False, soft_wrap=True)
+            console.print(
+                f"[bold]What to do:[/] {escape(redact(error.hint))}", highlight=False, soft_wrap=True
+            )
         return error.exit_code
     except _Interrupted:
-        console.print("haste: interrupted; everything it started is stopped.")
+        console.print("haste: interrupted.")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # `haste … | head`: the reader has left, which is no error. Keep Python from flushing into the pipe.

@@ -229,6 +229,16 @@ class TaskFile:
     modified: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A blob that a task uploaded, in bytes. Its name is its place below the container."""
+
+    container: ContainerAddress
+    blob: str
+    size: int
+    modified: datetime | None = None
+
+
 def _check_variable(name: str) -> None:
     if not _VARIABLE.fullmatch(name):
         raise InputError(f"{name!r} is not the name of an environment variable.")

@@ -14,10 +14,11 @@ from azure.identity import DefaultAzureCredential
 
 from hastegeo.capacity import Capacity
 from hastegeo.credentials import Clock, GrantLedger, GrantMinter, default_ledger_path, utc_now
-from hastegeo.domain import TaskFile, TaskRef, TaskSpec, TaskState, TaskStatus, Workload
+from hastegeo.domain import ResultFile, TaskFile, TaskRef, TaskSpec, TaskState, TaskStatus, Workload
 from hastegeo.runners._client import as_runner_error, connect_batch, error_code
 from hastegeo.runners._jobs import JobBook
 from hastegeo.runners._refusals import not_found
+from hastegeo.runners._results import StoredResults
 from hastegeo.runners._status import STATUS_FIELDS, task_status
 from hastegeo.runners._streams import NodeFiles, StoredFiles, TaskStreams
 from hastegeo.runners._submission import DryRun, Submitter
@@ -82,6 +83,7 @@ class AzureBatchRunner(Runner):
         if stored is not None:
             self._open.callback(stored.close)
         self._streams = TaskStreams(NodeFiles(self._client), stored, self.status)
+        self._results = StoredResults(self._client, identity, **storage)
 
     def submit(self, spec: TaskSpec) -> Submission:
         """Submit a task once; see `Runner.submit`."""
@@ -121,6 +123,17 @@ class AzureBatchRunner(Runner):
     def download(self, ref: TaskRef, path: str, target: Path) -> Path:
         """Write one file of a task to `target`; see `Runner.download`."""
         return self._streams.download(ref, path, target)
+
+    def results(self, ref: TaskRef) -> tuple[ResultFile, ...]:
+        """Return what lies in storage where the task's outputs go, its logs included.
+
+        It is there after the node is gone. Another task with the same prefix writes to the same place.
+        """
+        return self._results.list(ref)
+
+    def download_result(self, result: ResultFile, target: Path) -> Path:
+        """Write one result to `target` (a file, or an existing folder) by streaming, and return where."""
+        return self._results.download(result, target)
 
     def cancel(self, ref: TaskRef) -> None:
         """End a task; see `Runner.cancel`."""
