@@ -229,4 +229,6 @@ def _resource(call: Call, operation: Operation) -> Resource | None:
         return call.task
     if "{jobId}" in operation.path:
         return call.job
+    if "{jobScheduleId}" in operation.path:
+        return call.schedule
     return call.pool if "{poolId}" in operation.path else None

@@ -56,6 +56,8 @@ CODES: Final[dict[str, tuple[int, str]]] = {
     "JobCompleted": (409, "The specified job is already in a completed state."),
     "JobDisabled": (409, "The specified job is disabled."),
     "JobNotActive": (409, "The specified job is not active."),
+    "JobScheduleBeingDeleted": (409, "The specified job schedule is being deleted."),
+    "JobScheduleBeingTerminated": (409, "The specified job schedule is being terminated."),
     "JobScheduleCompleted": (409, "The specified job schedule is already in a completed state."),
     "TaskCompleted": (409, "The specified task is already in a completed state."),
     "TaskNotCompleted": (409, "The specified task has not completed."),

@@ -14,6 +14,7 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,10 @@ async def running(options: Options, clock: Clock) -> AsyncIterator[RunningEmulat
         url=endpoint,
         behaviour=options.behaviour,
     )
-    authenticator = Authenticator(options.account, options.key, now=clock.now, token_keys=options.token_keys)
+    # Clients sign with the real time, also where a test keeps the clock.
+    authenticator = Authenticator(
+        options.account, options.key, now=lambda: datetime.now(UTC), token_keys=options.token_keys
+    )
     server = _server(Application(world, authenticator), options)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     driving = asyncio.create_task(_drive(clock, timers))

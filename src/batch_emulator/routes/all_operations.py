@@ -1,11 +1,32 @@
 """Every operation: those of the modules imported here, and a clear refusal for the rest of the API."""
 
 from batch_emulator.errors import BatchError
-from batch_emulator.routes import accounts, certificates, faults, files, jobs, nodes, pools, tasks
+from batch_emulator.routes import (
+    accounts,
+    certificates,
+    faults,
+    files,
+    job_schedules,
+    jobs,
+    nodes,
+    pools,
+    tasks,
+)
 from batch_emulator.routes.api import API, ApiOperation
 from batch_emulator.routes.registry import Answer, Call, Operation, registry
 
-__all__ = ["accounts", "certificates", "faults", "files", "jobs", "nodes", "pools", "registry", "tasks"]
+__all__ = [
+    "accounts",
+    "certificates",
+    "faults",
+    "files",
+    "job_schedules",
+    "jobs",
+    "nodes",
+    "pools",
+    "registry",
+    "tasks",
+]
 
 
 def _refuse_the_rest() -> None:

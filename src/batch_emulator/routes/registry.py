@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from batch_emulator.errors import BatchError
 from batch_emulator.rules.world import World
-from batch_emulator.state import Job, Json, Node, Pool, Resource, Task, key
+from batch_emulator.state import Job, JobSchedule, Json, Node, Pool, Resource, Task, key
 from batch_emulator.wire.validation import validate
 
 
@@ -63,6 +63,14 @@ class Call:
         found = self.pool.nodes.get(self.path["nodeId"].lower())
         if found is None:
             raise BatchError("NodeNotFound")
+        return found
+
+    @property
+    def schedule(self) -> JobSchedule:
+        """The job schedule of the path. Raises JobScheduleNotFound."""
+        found = self.world.account.schedules.get(key(self.path["jobScheduleId"]))
+        if found is None:
+            raise BatchError("JobScheduleNotFound")
         return found
 
     @property

@@ -11,6 +11,7 @@ from batch_emulator.rules.world import World
 from batch_emulator.state import (
     Job,
     JobOnNode,
+    JobSchedule,
     Json,
     Node,
     NodeState,
@@ -163,6 +164,26 @@ def job_json(world: World, job: Job) -> Json:
         info["terminateReason"] = job.terminate_reason
     if job.scheduling_error:
         info["schedulingError"] = job.scheduling_error
+    shown["executionInfo"] = info
+    return shown
+
+
+def schedule_json(world: World, schedule: JobSchedule) -> Json:
+    """Return a job schedule."""
+    shown = {**schedule.spec, **_common(world, schedule, f"jobschedules/{schedule.id}")}
+    shown["state"] = schedule.state.value
+    shown["stateTransitionTime"] = format_time(schedule.state_since)
+    if schedule.previous_state:
+        shown["previousState"] = schedule.previous_state.value
+        shown["previousStateTransitionTime"] = format_time(schedule.previous_state_since or schedule.created)
+    info: Json = {}
+    if schedule.next_run:
+        info["nextRunTime"] = format_time(schedule.next_run)
+    if schedule.recent_job:
+        job_id = schedule.recent_job.id
+        info["recentJob"] = {"id": job_id, "url": f"{world.url}/jobs/{job_id}"}
+    if schedule.ended:
+        info["endTime"] = format_time(schedule.ended)
     shown["executionInfo"] = info
     return shown
 

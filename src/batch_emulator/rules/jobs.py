@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 from batch_emulator.errors import BatchError, invalid_property
-from batch_emulator.rules import auto_pools, dependencies, job_nodes, launching, scheduling
+from batch_emulator.rules import auto_pools, dependencies, job_nodes, job_schedules, launching, scheduling
 from batch_emulator.rules import tasks as task_rules
 from batch_emulator.rules.world import World
 from batch_emulator.state import Job, JobState, Json, Task, key
@@ -33,7 +33,7 @@ def add(world: World, spec: Json, *, schedule_id: str | None = None) -> Job:
     """Add a job. Its pool need not exist yet: then its tasks wait, as on the service."""
     if key(spec["id"]) in world.account.jobs:
         raise BatchError("JobExists")
-    _check(spec)
+    check(spec)
     for name, standard in (("jobPreparationTask", "jobpreparation"), ("jobReleaseTask", "jobrelease")):
         if spec.get(name):
             spec[name].setdefault("id", standard)
@@ -73,7 +73,7 @@ def require_accepting(job: Job) -> None:
 def change(world: World, job: Job, changes: Json, *, replace: bool) -> None:
     """Apply what a client may change of a job. Another pool is possible only while it is disabled."""
     require_accepting(job)
-    _check({**job.spec, **changes})
+    check({**job.spec, **changes})
     new_pool = str((changes.get("poolInfo") or {}).get("poolId", job.pool_id))
     if key(new_pool) != key(job.pool_id):
         if job.state is not JobState.DISABLED:
@@ -182,9 +182,12 @@ def _finish(world: World, job: Job) -> None:
     elif world.account.jobs.get(key(job.id)) is job:
         job_nodes.remove_files(world, job)
         world.account.discard_job(job)
+    if job.schedule_id is not None:
+        job_schedules.job_ended(world, job)
 
 
-def _check(spec: Json) -> None:
+def check(spec: Json) -> None:
+    """Check what a job, or a schedule of jobs, asks for. Raises `BatchError`."""
     if int(spec.get("priority", 0)) not in _PRIORITIES:
         raise invalid_property("priority", "It must be from -1000 to 1000.", spec["priority"])
     pool_info = spec["poolInfo"]

@@ -23,12 +23,12 @@ _UNLIMITED_DAYS = 10_000_000
 
 def preparation_path(job: Job) -> str:
     """Return the directory of a job's preparation task, below the root of any node."""
-    return f"workitems/{job.id}/job-1/jobpreparation"
+    return f"{job.directory}/jobpreparation"
 
 
 def release_path(job: Job) -> str:
     """Return the directory of a job's release task, below the root of any node."""
-    return f"workitems/{job.id}/job-1/jobrelease"
+    return f"{job.directory}/jobrelease"
 
 
 def task_launch(world: World, task: Task, node: Node) -> TaskLaunch:

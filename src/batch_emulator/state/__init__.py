@@ -9,6 +9,7 @@ from batch_emulator.state.pools import Node, Pool
 from batch_emulator.state.queues import Count, Tally, WaitingTasks
 from batch_emulator.state.resources import Json, Resource, key
 from batch_emulator.state.runs import Run, SideTask
+from batch_emulator.state.schedules import JobSchedule
 from batch_emulator.state.states import (
     AllocationState,
     JobScheduleState,
@@ -25,6 +26,7 @@ __all__ = [
     "Count",
     "Job",
     "JobOnNode",
+    "JobSchedule",
     "JobScheduleState",
     "JobState",
     "Json",

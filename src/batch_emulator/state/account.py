@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from batch_emulator.state.jobs import Job
 from batch_emulator.state.pools import Pool
 from batch_emulator.state.resources import key
+from batch_emulator.state.schedules import JobSchedule
 
 
 @dataclass
 class Account:
-    """The pools and jobs of one account, by the keys of their ids, in the order they were created."""
+    """The pools, jobs and job schedules of one account, by the keys of their ids, in order of creation."""
 
     name: str
     pools: dict[str, Pool] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
+    schedules: dict[str, JobSchedule] = field(default_factory=dict)
     _jobs_by_pool: dict[str, dict[str, Job]] = field(default_factory=dict)
 
     def add_job(self, job: Job) -> None:

@@ -75,6 +75,12 @@ class Job(Resource):
         limit = self.max_parallel_tasks
         return limit is not None and self.tally.running.tasks >= limit
 
+    @property
+    def directory(self) -> str:
+        """The job's directory below the root of any node; the jobs of one schedule share a parent."""
+        work_item, _, job = self.id.partition(":")
+        return f"workitems/{work_item}/{job or 'job-1'}"
+
     def move(self, state: JobState, at: datetime) -> None:
         """Change the state."""
         self.previous_state, self.previous_state_since = self.state, self.state_since
@@ -155,7 +161,7 @@ class Task(Resource):
     @property
     def path(self) -> str:
         """The task's directory below its node's root."""
-        return f"workitems/{self.job.id}/job-1/{self.id}"
+        return f"{self.job.directory}/{self.id}"
 
     def move(self, state: TaskState, at: datetime) -> None:
         """Change the state."""

@@ -24,6 +24,8 @@ _IDENTIFIED: Final = {
 _LEAST_INTEGER: Final = -(2**31)
 _GREATEST_INTEGER: Final = 2**31 - 1
 _LONGEST_ECHO: Final = 200
+# What answers say about themselves, and what clients send back when they replace what they got.
+_ANNOTATION: Final = "odata."
 
 
 @functools.cache
@@ -61,6 +63,8 @@ def _object(model: str, body: object, path: str) -> dict[str, Any]:
     properties = _schema()[model]
     checked: dict[str, Any] = {}
     for name, value in body.items():
+        if name.startswith(_ANNOTATION):
+            continue
         shape = properties.get(name)
         where = f"{path}{name}"
         if shape is None:
