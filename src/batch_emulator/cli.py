@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -108,6 +109,10 @@ def start(
         work_dir=work_dir,
         behaviour=Behaviour(boot_seconds=boot_time),
     )
+    # A page of a listing makes some ten thousand objects that live for milliseconds. With Python's own
+    # threshold they outlive a few collections, and now and then a page waits for one over the whole state.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(options, time_scale, ready_file, show_key=not account_key))
 
