@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,7 @@ def generated_scenes(folder: Path, tenant: str, *, seed: int) -> list[Scene]:
     for number in range(1, SCENES_PER_TENANT + 1):
         name = f"scene{number}"
         place = folder / tenant / name
-        make_scene(place, seed=seed * 1000 + sum(tenant.encode()) + number)
+        make_scene(place, seed=zlib.crc32(f"{seed}/{tenant}/{number}".encode()))
         scenes.append(Scene(name, place, ("pre", "post")))
     return scenes
 

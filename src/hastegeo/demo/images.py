@@ -19,10 +19,15 @@ def write_images_file(path: Path) -> Path:
     """
     command = [sys.executable, "-m", "hastegeo", "workload"]
     source = Path(hastegeo.__file__).parent.parent
-    # A JSON array of strings is a TOML array of strings.
     path.write_text(
         f'["{IMAGERYPREP_IMAGE}"]\n'
-        f"command = {json.dumps(command)}\n"
-        f"read_only_paths = {json.dumps([os.fspath(source)])}\n"
+        f"command = {_toml(command)}\n"
+        f"read_only_paths = {_toml([os.fspath(source)])}\n",
+        encoding="utf-8",
     )
     return path
+
+
+def _toml(strings: list[str]) -> str:
+    # A JSON array of strings is a TOML array of strings, but for JSON's pairs of surrogates.
+    return json.dumps(strings, ensure_ascii=False)
