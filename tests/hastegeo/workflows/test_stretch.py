@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hastegeo.workflows.imagery.stretch import keep_bytes, linear_stretch, shown_bands
+from hastegeo.workflows.imagery.stretch import keep_bytes, linear_stretch
 
 
 @given(
@@ -53,19 +53,3 @@ def test_not_a_number_is_shown_dark_and_never_as_no_data() -> None:
 def test_bytes_are_kept_but_for_zero() -> None:
     values = np.arange(256, dtype=np.uint8)
     assert keep_bytes(values).tolist() == [1, *range(1, 256)]
-
-
-@pytest.mark.parametrize(
-    ("colours", "bands"),
-    [
-        (("red", "green", "blue"), (0, 1, 2)),
-        (("blue", "green", "red", "undefined"), (2, 1, 0)),
-        (("gray",), (0, 0, 0)),
-        (("gray", "undefined"), (0, 0, 0)),
-        (("gray", "undefined", "undefined", "undefined"), (0, 1, 2)),
-    ],
-)
-def test_the_bands_shown_follow_the_colours_that_tiles_name(
-    colours: tuple[str, ...], bands: tuple[int, int, int]
-) -> None:
-    assert shown_bands(colours)[0] == bands

@@ -20,7 +20,9 @@ from rasterio.transform import array_bounds
 from rasterio.warp import calculate_default_transform, transform_bounds
 
 from hastegeo.errors import InputError
+from hastegeo.workflows.imagery.options import Area
 from hastegeo.workflows.imagery.tiles import MAX_PIXELS, Tile, listing
+from hastegeo.workflows.imagery.vectors import transform
 
 Bounds = tuple[float, float, float, float]
 
@@ -56,8 +58,11 @@ class GridPlan:
     notes: tuple[str, ...]
 
 
-def plan_grid(tiles: Sequence[Tile]) -> GridPlan:
-    """Choose the grid for tiles. Raises `InputError` where they do not lie together."""
+def plan_grid(tiles: Sequence[Tile], *, area: Area | None = None) -> GridPlan:
+    """Choose the grid for tiles, cut to an area of interest.
+
+    Raises `InputError` where they do not lie together, or not in the area.
+    """
     notes: list[str] = []
     crs = _most_common_crs(tiles)
     others = sorted({crs_name(tile.crs) for tile in tiles if tile.crs != crs})
@@ -73,6 +78,9 @@ def plan_grid(tiles: Sequence[Tile]) -> GridPlan:
     _check_together(boxes, crs)
     origin_x, origin_y = _origin(anchor, boxes)
     west, south, east, north = _around(list(boxes.values()))
+    if area is not None:
+        west, south, east, north = _cut((west, south, east, north), area, crs)
+        notes.append(f"Cut to the area of interest in {area.name}.")
     left = _floor((west - origin_x) / x_size)
     right = _ceil((east - origin_x) / x_size)
     top = _floor((origin_y - north) / y_size)
@@ -106,6 +114,18 @@ def place_on(tile: Tile, grid: Grid) -> tuple[int, int] | None:
     if abs(column - round(column)) > _SNAP * 10 or abs(row - round(row)) > _SNAP * 10:
         return None
     return round(column), round(row)
+
+
+def _cut(bounds: Bounds, area: Area, crs: CRS) -> Bounds:
+    wanted = shapely.bounds(transform(area.geometry, area.crs, crs))
+    west, south = max(bounds[0], wanted[0]), max(bounds[1], wanted[1])
+    east, north = min(bounds[2], wanted[2]), min(bounds[3], wanted[3])
+    if not (west < east and south < north):
+        raise InputError(
+            f"The area of interest in {area.name} does not overlap the tiles.",
+            hint="Check its coordinates and its coordinate reference system.",
+        )
+    return west, south, east, north
 
 
 def _most_common_crs(tiles: Sequence[Tile]) -> CRS:

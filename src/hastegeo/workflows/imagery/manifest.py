@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import rasterio
 
-from hastegeo.workflows.imagery.tiles import Event
+from hastegeo.workflows.imagery.grid import Grid, crs_name
+from hastegeo.workflows.imagery.tiles import Event, Tile
 
 MANIFEST_NAME: Final = "imagery_manifest.json"
 SCHEMA: Final = "haste.imagery/1"
@@ -37,16 +38,44 @@ class InputRecord:
     nodata: float | None
     validity: str
 
+    @classmethod
+    def of(cls, tile: Tile) -> InputRecord:
+        """Record a tile, and its file as it is now."""
+        return cls(
+            name=tile.name,
+            sha256=sha256_of(tile.path),
+            bytes=tile.path.stat().st_size,
+            width=tile.width,
+            height=tile.height,
+            bands=len(tile.bands),
+            dtype=tile.dtype,
+            crs=crs_name(tile.crs),
+            # JSON has no NaN; that floats which are none have no data goes without saying.
+            nodata=None if tile.nodata is None or tile.nodata != tile.nodata else tile.nodata,
+            validity=tile.validity.value,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridRecord:
-    """The grid of the results. `transform` has GDAL's six numbers, `bounds` west, south, east and north."""
+    """A grid. `transform` has GDAL's six numbers, `bounds` west, south, east and north."""
 
     crs: str
     width: int
     height: int
     transform: tuple[float, ...]
     bounds: tuple[float, ...]
+
+    @classmethod
+    def of(cls, grid: Grid) -> GridRecord:
+        """Record a grid."""
+        return cls(
+            crs=crs_name(grid.crs),
+            width=grid.width,
+            height=grid.height,
+            transform=grid.transform.to_gdal(),
+            bounds=grid.bounds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,27 +92,46 @@ class BandRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRecord:
-    """A file that came out. `role` is `raw`, `processed` or `preview`; `path` is below the outputs folder."""
+    """A file that came out. `path` is below the outputs folder.
+
+    `role` is `raw`, `processed` or `preview`, or, of a layer, `valid_area` or `footprints`.
+    """
 
     role: str
     path: str
     sha256: str
     bytes: int
 
+    @classmethod
+    def of(cls, role: str, path: Path, name: str) -> OutputRecord:
+        """Record a file that is still elsewhere and will be called `name`."""
+        return cls(role=role, path=name, sha256=sha256_of(path), bytes=path.stat().st_size)
+
+    def is_intact(self, folder: Path) -> bool:
+        """Whether the file is in `folder` as it was written."""
+        path = folder / self.path
+        return path.is_file() and path.stat().st_size == self.bytes and sha256_of(path) == self.sha256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageryManifest:
-    """The record of one preparation. `decisions` are sentences; `valid_share` is that of pixels with data."""
+    """The record of one event's preparation.
+
+    `grid` is the raw mosaic's and `processed_grid` the processed image's. `decisions` are sentences.
+    `shown_bands` are counted from 1. `valid_share` is that of the processed image's pixels with data.
+    `options` is what was chosen, as `ImageryOptions.record` says it.
+    """
 
     event: Event
     project: str
     layer: str
     inputs: tuple[InputRecord, ...]
     grid: GridRecord
+    processed_grid: GridRecord
+    options: dict[str, Any]
     decisions: tuple[str, ...]
     bands: tuple[BandRecord, ...]
     shown_bands: tuple[int, int, int]
-    percentiles: tuple[int, int] | None
     valid_share: float
     outputs: tuple[OutputRecord, ...]
     seconds: float
@@ -96,6 +144,43 @@ class ImageryManifest:
             if record.role == role:
                 return record
         raise KeyError(role)
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> ImageryManifest:
+        """Read a record back from JSON. Raises `KeyError` or `TypeError` where it is none."""
+        red, green, blue = record["shown_bands"]
+        return cls(
+            **record
+            | {
+                "inputs": tuple(InputRecord(**entry) for entry in record["inputs"]),
+                "grid": _grid_from(record["grid"]),
+                "processed_grid": _grid_from(record["processed_grid"]),
+                "decisions": tuple(record["decisions"]),
+                "bands": tuple(BandRecord(**entry) for entry in record["bands"]),
+                "shown_bands": (red, green, blue),
+                "outputs": tuple(OutputRecord(**entry) for entry in record["outputs"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerManifest:
+    """The record of what belongs to both events: the valid area, and the footprints, if any were given.
+
+    `events` are those that the area is common to. `footprints` names the file given, with its checksum.
+    """
+
+    project: str
+    layer: str
+    events: tuple[Event, ...]
+    footprints: dict[str, Any] | None
+    decisions: tuple[str, ...]
+    outputs: tuple[OutputRecord, ...]
+    created: str
+
+
+def _grid_from(record: dict[str, Any]) -> GridRecord:
+    return GridRecord(**record | {"transform": tuple(record["transform"]), "bounds": tuple(record["bounds"])})
 
 
 def now() -> str:
@@ -123,31 +208,45 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def read_events(folder: Path) -> dict[str, Any]:
-    """Return the records by event of the manifest in a folder: none where there is no readable one."""
-    try:
-        document = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-        events = document["events"] if document["schema"] == SCHEMA else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return dict(events) if isinstance(events, dict) else {}
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The manifest file of a folder: records by event, and the layer's."""
 
+    events: dict[str, Any]
+    layer: dict[str, Any] | None
 
-def write_events(folder: Path, events: dict[str, Any]) -> None:
-    """Put the manifest into a folder in one step; without events it is removed."""
-    target = folder / MANIFEST_NAME
-    if not events:
-        target.unlink(missing_ok=True)
-        return
-    unfinished = folder / f".{MANIFEST_NAME}.partial"
-    text = json.dumps({"schema": SCHEMA, "events": events}, indent=2, ensure_ascii=False, allow_nan=False)
-    with unfinished.open("w", encoding="utf-8") as stream:
-        stream.write(text + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    unfinished.replace(target)
+    @classmethod
+    def read(cls, folder: Path) -> Document:
+        """Read the manifest of a folder; an absent or unreadable one is empty."""
+        try:
+            document = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
+            if document["schema"] == SCHEMA:
+                return cls(dict(document["events"]), document["layer"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return cls({}, None)
 
+    def with_event(self, event: Event, manifest: ImageryManifest | None) -> Document:
+        """Return the document with another record of an event, or none of it, and none of the layer."""
+        others = {name: record for name, record in self.events.items() if name != event}
+        if manifest is not None:
+            others[event] = dataclasses.asdict(manifest)
+        return Document(dict(sorted(others.items())), None)
 
-def as_record(manifest: ImageryManifest) -> dict[str, Any]:
-    """Return a manifest as plain data for JSON."""
-    return dataclasses.asdict(manifest)
+    def with_layer(self, manifest: LayerManifest | None) -> Document:
+        """Return the document with another record of the layer, or none."""
+        return Document(self.events, None if manifest is None else dataclasses.asdict(manifest))
+
+    def write(self, folder: Path) -> None:
+        """Put the manifest into a folder in one step; an empty one is removed."""
+        target = folder / MANIFEST_NAME
+        if not self.events:
+            target.unlink(missing_ok=True)
+            return
+        unfinished = folder / f".{MANIFEST_NAME}.partial"
+        document = {"schema": SCHEMA, "events": self.events, "layer": self.layer}
+        with unfinished.open("w", encoding="utf-8") as stream:
+            stream.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.replace(target)

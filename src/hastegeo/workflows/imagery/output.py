@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import rasterio
@@ -13,6 +14,7 @@ import rasterio.shutil
 from affine import Affine
 from numpy.typing import NDArray
 from rasterio.enums import ColorInterp, Resampling
+from rasterio.windows import Window
 
 from hastegeo.workflows.imagery.grid import Grid
 from hastegeo.workflows.imagery.mosaic import TILE_SIZE, Mosaic
@@ -59,7 +61,12 @@ def write_raw(
     counters = [BandCounter(mosaic.dtype, percentiles) for _ in range(mosaic.count)]
     blocks = windows(mosaic.grid.width, mosaic.grid.height, size=mosaic.block_size)
     valid_pixels = 0
-    with _create(path, mosaic.grid, count=mosaic.count, dtype=mosaic.dtype, nodata=nodata) as target:
+    # Of four bands of bytes GDAL would take the last for alpha.
+    options = {"alpha": "unspecified"} if mosaic.count > 1 else {}
+    with _create(
+        path, mosaic.grid, count=mosaic.count, dtype=mosaic.dtype, nodata=nodata, **options
+    ) as target:
+        target.colorinterp = [ColorInterp[colour] for colour in mosaic.colours]
         for done, window in enumerate(blocks, start=1):
             data, valid = mosaic.read(window)
             found = int(np.count_nonzero(valid))
@@ -88,34 +95,59 @@ def count_again(path: Path, counters: Sequence[BandCounter], *, block_size: int,
             advance(done / len(blocks))
 
 
+class Blocks(Protocol):
+    """What the processed image is made of, on its own grid."""
+
+    @property
+    def block_size(self) -> int:
+        """The side of the blocks to read."""
+        ...
+
+    def read(self, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return data (bands, rows, columns) and valid pixels of a window."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassingFile:
+    """A raw mosaic, read back."""
+
+    source: Any
+    block_size: int
+
+    def read(self, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return data (bands, rows, columns) and valid pixels of a window."""
+        return self.source.read(window=window), self.source.dataset_mask(window=window) > 0
+
+
 def write_processed(
-    raw: Path,
+    blocks: Blocks,
     path: Path,
     grid: Grid,
     *,
     bands: tuple[int, int, int],
     stretches: Sequence[Stretch],
-    block_size: int,
     advance: Advance,
-) -> None:
-    """Write the 8-bit RGB image of a raw mosaic to a passing file. `bands` are 0-based."""
-    with (
-        rasterio.open(raw, driver="GTiff") as source,
-        _create(path, grid, count=3, dtype="uint8", nodata=NODATA, photometric="RGB") as target,
-    ):
+) -> int:
+    """Write the 8-bit RGB image to a passing file, and return how many of its pixels are valid.
+
+    `bands` are the 0-based positions of those shown.
+    """
+    valid_pixels = 0
+    with _create(path, grid, count=3, dtype="uint8", nodata=NODATA, photometric="RGB") as target:
         target.colorinterp = (ColorInterp.red, ColorInterp.green, ColorInterp.blue)
-        wanted = sorted(set(bands))
-        blocks = windows(grid.width, grid.height, size=block_size)
-        for done, window in enumerate(blocks, start=1):
-            valid = source.dataset_mask(window=window) > 0
-            if valid.any():
-                data = source.read([band + 1 for band in wanted], window=window)
-                shown = np.empty((3, *valid.shape), dtype=np.uint8)
-                for position, (band, stretch) in enumerate(zip(bands, stretches, strict=True)):
-                    shown[position] = stretch(data[wanted.index(band)])
+        all_windows = windows(grid.width, grid.height, size=blocks.block_size)
+        for done, window in enumerate(all_windows, start=1):
+            data, valid = blocks.read(window)
+            if found := int(np.count_nonzero(valid)):
+                shown = np.stack(
+                    [stretch(data[band]) for band, stretch in zip(bands, stretches, strict=True)]
+                )
                 shown[:, ~valid] = NODATA
                 target.write(shown, window=window)
-            advance(done / len(blocks))
+                valid_pixels += found
+            advance(done / len(all_windows))
+    return valid_pixels
 
 
 def write_cog(source: Path, target: Path, *, compression: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ class Profile:
 
 
 def find_profile(name: str, *, file: Path | None = None) -> Profile:
-    """Return a profile by name, from the user's file first. Raises `InputError` that names the ones there are."""
+    """Return a profile by name, from the user's file first. Raises `InputError` where there is none."""
     profiles = _read(resources.files(__package__).joinpath("profiles.toml").read_text(encoding="utf-8"), "")
     if file is not None:
         try:
@@ -110,6 +110,6 @@ def _parse_bands(name: str, key: str, value: Any, where: str) -> tuple[int, tupl
         or not all(type(band) is int and 1 <= band <= count for band in value)
     ):
         raise InputError(
-            f"The profile {name}{where} needs, for each number of bands, three of them, such as 4 = [3, 2, 1]."
+            f"The profile {name}{where} needs three bands for each number of them, such as 4 = [3, 2, 1]."
         )
     return count, (value[0], value[1], value[2])

@@ -1,11 +1,11 @@
-"""From any depth to 8 bits, and which bands are shown.
+"""From any depth to 8 bits.
 
 0 means "no data" in the result, so valid pixels use 1 to 255.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -16,16 +16,6 @@ _LEVELS: Final = 254
 _MIDDLE: Final = 128
 
 Stretch = Callable[[NDArray[Any]], NDArray[np.uint8]]
-
-
-def shown_bands(colours: Sequence[str]) -> tuple[tuple[int, int, int], str]:
-    """Return the positions (0-based) of the bands shown as red, green and blue, and why, as a sentence."""
-    if {"red", "green", "blue"} <= set(colours):
-        chosen = (colours.index("red"), colours.index("green"), colours.index("blue"))
-        return chosen, "The bands shown are those that the tiles name red, green and blue."
-    if len(colours) < 3:
-        return (0, 0, 0), "The first band is shown in grey: there are fewer than three."
-    return (0, 1, 2), "Bands 1, 2 and 3 are shown: the tiles name no colours."
 
 
 def keep_bytes(values: NDArray[Any]) -> NDArray[np.uint8]:

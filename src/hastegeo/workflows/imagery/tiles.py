@@ -24,6 +24,7 @@ from rasterio.transform import array_bounds
 from rasterio.windows import Window
 
 from hastegeo.errors import InputError
+from hastegeo.workflows.imagery.borders import Border, find_border
 from hastegeo.workflows.imagery.gdal import local_file, not_readable, open_geotiff
 
 Event = Literal["pre", "post"]
@@ -50,7 +51,7 @@ class Tile:
 
     `name` is its path below the folder that was given. `bands` are the 1-based indexes of its data bands;
     `alpha` is that of its alpha band, if any. `nodata` is None unless the tile declares one. `colours` has a
-    name for each data band (`red`, `gray`, `undefined`, …).
+    name for each data band (`red`, `gray`, `undefined`, …). `border` is a black one that no tag tells of.
     """
 
     path: Path
@@ -65,6 +66,7 @@ class Tile:
     nodata: float | None
     validity: Validity
     colours: tuple[str, ...]
+    border: Border | None = None
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -140,8 +142,11 @@ def counted(count: int, noun: str, verb: str = "") -> str:
     return f"{count} {noun}s {plural}".rstrip()
 
 
-def read_tile(name: str, path: Path) -> Tile:
-    """Read what a tile is. Raises `InputError` where it cannot be placed or its data is not all there."""
+def read_tile(name: str, path: Path, *, keep_black: bool = False) -> Tile:
+    """Read what a tile is. Raises `InputError` where it cannot be placed or its data is not all there.
+
+    A black border counts as no data where nothing else says what does, unless `keep_black`.
+    """
     with open_geotiff(path) as source:
         _check_placed(name, source)
         bands = tuple(
@@ -168,6 +173,13 @@ def read_tile(name: str, path: Path) -> Tile:
                 hint="Cut it into parts first: gdal_translate -srcwin X Y WIDTH HEIGHT INPUT OUTPUT.tif",
             )
         _check_complete(name, path, source)
+        validity = _validity(source, bands)
+        border = None
+        if validity is Validity.ALL and not keep_black and np.dtype(dtype).kind == "u":
+            try:
+                border = find_border(source, bands)
+            except RasterioError as error:
+                raise not_readable(path, error) from None
         return Tile(
             path=path,
             name=name,
@@ -179,8 +191,9 @@ def read_tile(name: str, path: Path) -> Tile:
             crs=source.crs,
             transform=source.transform,
             nodata=source.nodatavals[bands[0] - 1],
-            validity=_validity(source, bands),
+            validity=validity,
             colours=tuple(source.colorinterp[index - 1].name for index in bands),
+            border=border,
         )
 
 
@@ -254,6 +267,8 @@ def read_pixels(tile: Tile, source: Any, window: Window) -> tuple[NDArray[Any], 
             valid = np.ones(data.shape[1:], dtype=bool)
     except RasterioError as error:
         raise not_readable(tile.path, error) from None
+    if tile.border is not None:
+        valid &= tile.border.inside(window)
     if tile.nodata is not None:
         valid &= _differs(data, tile.nodata).any(axis=0)
     if data.dtype.kind == "f":
@@ -273,7 +288,7 @@ def _differs(data: NDArray[Any], nodata: float) -> NDArray[np.bool_]:
 
 def has_valid_pixel(tile: Tile) -> bool:
     """Whether any pixel of the tile holds data; reads only as far as the first one that does."""
-    if tile.validity is Validity.ALL and np.dtype(tile.dtype).kind != "f":
+    if tile.validity is Validity.ALL and tile.border is None and np.dtype(tile.dtype).kind != "f":
         return True
     with open_geotiff(tile.path) as source:
         return any(
