@@ -27,8 +27,9 @@ DEVIATIONS: Final[tuple[tuple[str, str], ...]] = (
         "is not documented by the service; here it does.",
     ),
     (
-        "Reboot and reimage",
-        "`taskcompletion` on a node that runs tasks is refused with `NotSupportedByEmulator`.",
+        "`retaineddata`",
+        "Reboot, reimage, deallocation and removal of nodes wait for the tasks, as with `taskcompletion`, "
+        "but not for the retention time of their files.",
     ),
     ("Multi-instance tasks", "Refused with `NotSupportedByEmulator`; no task has subtasks."),
     ("Application packages, file system mounts", "Refused with `NotSupportedByEmulator`."),

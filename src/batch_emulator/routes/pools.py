@@ -13,11 +13,13 @@ _STRICT_NO = (
     ("mountConfiguration", "File systems are not mounted."),
     ("applicationPackageReferences", "Application packages are not deployed."),
 )
+_STRICT_NO_OF_MACHINES = (("extensions", "Extensions of virtual machines are not installed."),)
 
 
 def refuse_unsupported_pool(spec: Json) -> None:
     """Refuse what this emulator would have to ignore in a pool."""
     refuse_unsupported(spec, _STRICT_NO)
+    refuse_unsupported(spec.get("virtualMachineConfiguration") or {}, _STRICT_NO_OF_MACHINES)
     if spec.get("startTask"):
         refuse_unsupported_task(spec["startTask"])
 

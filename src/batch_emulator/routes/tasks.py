@@ -130,3 +130,12 @@ def reactivate_task(call: Call) -> Answer:
     task = call.task
     tasks.reactivate(call.world, task)
     return Answer(204, resource=task)
+
+
+@registry.operation(
+    "GET", "/jobs/{jobId}/tasks/{taskId}/subtasksinfo", note="Only multi-instance tasks have subtasks."
+)
+def list_subtasks(call: Call) -> Answer:
+    """List the subtasks of a task: none, for multi-instance tasks are refused."""
+    call.task  # noqa: B018 - a task that does not exist is an error
+    return list_answer(call, "subtasks", (), lambda subtask: subtask)

@@ -7,6 +7,8 @@ Source: https://learn.microsoft.com/rest/api/batchservice/compute-node
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from batch_emulator.errors import BatchError
 from batch_emulator.rules import job_nodes, launching, pools, scheduling, side_tasks
 from batch_emulator.rules import tasks as task_rules
@@ -21,6 +23,8 @@ _RESTARTABLE = {
     NodeState.OFFLINE,
     NodeState.WAITING_FOR_START_TASK,
 }
+# `retaineddata` waits for the retention of files too, which nothing here would use.
+_WAITING_OPTIONS = {"taskcompletion", "retaineddata"}
 
 
 def find(pool: Pool, node_id: str) -> Node:
@@ -77,17 +81,36 @@ def reboot(world: World, node: Node, option: str, *, reimage: bool) -> None:
     """Restart a node (and with `reimage` make it anew): its tasks are queued again or ended first."""
     if node.state not in _RESTARTABLE:
         raise BatchError("OperationNotValidOnNode")
-    state = NodeState.REIMAGING if reimage else NodeState.REBOOTING
-    if option == "taskcompletion" and node.tasks:
-        raise BatchError(
-            "NotSupportedByEmulator", "Restarting a node after its tasks have completed is not supported."
-        )
-    node.cancel_timer()
-    node.move(state, world.now())
-    _take_tasks(world, node, option)
-    _restart(world, node, anew=reimage)
-    node.errors.clear()
-    node.timer = world.timers.after(world.behaviour.boot_seconds / 2, lambda: _came_up(world, node))
+
+    def restart() -> None:
+        _go_down(world, node, NodeState.REIMAGING if reimage else NodeState.REBOOTING, option, anew=reimage)
+        node.timer = world.timers.after(world.behaviour.boot_seconds / 2, lambda: _came_up(world, node))
+
+    _when_free(node, option, restart)
+
+
+def deallocate(world: World, node: Node, option: str) -> None:
+    """Give a node's machine back, but keep its place in the pool; its temporary disk is lost."""
+    if node.state not in {NodeState.IDLE, NodeState.RUNNING}:
+        raise BatchError("OperationNotValidOnNode", "Only idle and running nodes can be deallocated.")
+
+    def gone() -> None:
+        node.timer = None
+        node.move(NodeState.DEALLOCATED, world.now())
+
+    def stop() -> None:
+        _go_down(world, node, NodeState.DEALLOCATING, option, anew=True)
+        node.timer = world.timers.after(world.behaviour.allocation_seconds, gone)
+
+    _when_free(node, option, stop)
+
+
+def start(world: World, node: Node) -> None:
+    """Start a node that was deallocated."""
+    if node.state is not NodeState.DEALLOCATED:
+        raise BatchError("OperationNotValidOnNode", "Only deallocated nodes can be started.")
+    node.move(NodeState.STARTING, world.now())
+    node.timer = world.timers.after(world.behaviour.boot_seconds, lambda: _came_up(world, node))
 
 
 def set_scheduling(world: World, node: Node, *, enabled: bool, option: str = "requeue") -> None:
@@ -109,7 +132,7 @@ def dismiss(world: World, node: Node, option: str) -> None:
     """Let a node leave its pool: after its tasks with `taskcompletion`, else now."""
     if node.state is NodeState.LEAVING_POOL:
         return
-    if node.tasks and option in {"taskcompletion", "retaineddata"}:
+    if node.tasks and option in _WAITING_OPTIONS:
         node.leaves_when_idle = True
         return
     node.cancel_timer()
@@ -121,6 +144,7 @@ def dismiss(world: World, node: Node, option: str) -> None:
 def leave(world: World, node: Node) -> None:
     """Take a node without tasks out of its pool: it is listed as leaving for a moment, then it is gone."""
     node.cancel_timer()
+    node.when_idle = None
     node.move(NodeState.LEAVING_POOL, world.now())
     side_tasks.abandon(world, node.start_task)
     job_nodes.node_left(world, world.account.jobs_of(node.pool), node)
@@ -138,6 +162,8 @@ def after_task(world: World, node: Node) -> None:
     if node.leaves_when_idle and not node.tasks and node.state is not NodeState.LEAVING_POOL:
         leave(world, node)
         pools.settle(world, node.pool)
+    elif node.when_idle is not None and not node.tasks:
+        node.when_idle()
     elif not node.scheduling_enabled and not node.tasks and node.state is NodeState.IDLE:
         node.move(NodeState.OFFLINE, world.now())
     scheduling.schedule(world, node.pool)
@@ -188,8 +214,27 @@ def _ready(world: World, node: Node) -> None:
     after_task(world, node)
 
 
+def _when_free(node: Node, option: str, action: Callable[[], None]) -> None:
+    """Do something to a node now, or once its tasks have completed; it takes no new ones until then."""
+    if node.tasks and option in _WAITING_OPTIONS:
+        node.when_idle = action
+    else:
+        action()
+
+
+def _go_down(world: World, node: Node, state: NodeState, option: str, *, anew: bool) -> None:
+    node.cancel_timer()
+    node.when_idle = None
+    node.move(state, world.now())
+    _take_tasks(world, node, option)
+    _restart(world, node, anew=anew)
+    node.errors.clear()
+    scheduling.schedule(world, node.pool)
+
+
 def _lose(world: World, node: Node, state: NodeState, *, counts: bool) -> None:
     node.cancel_timer()
+    node.when_idle = None
     node.move(state, world.now())
     for task in list(node.tasks):
         task_rules.requeue(world, task, counts=counts)
@@ -204,6 +249,7 @@ def _restart(world: World, node: Node, *, anew: bool) -> None:
         node.start_task = None
     job_nodes.node_restarts(world, world.account.jobs_of(node.pool), node, anew=anew)
     if anew:
+        node.users.clear()
         world.effects.remove_node(node)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Node:
     """One compute node. `root` is the directory that its tasks see as `/mnt/batch/tasks`.
 
-    `recent` are the tasks that it was given last, newest first.
+    `recent` are the tasks that it was given last, newest first. `when_idle` waits for its tasks to complete.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Node:
     users: dict[str, Json] = field(default_factory=dict)
     start_task: SideTask | None = None
     timer: Timer | None = None
+    when_idle: Callable[[], None] | None = None
 
     @property
     def free_slots(self) -> int:
@@ -58,6 +60,7 @@ class Node:
             self.state in {NodeState.IDLE, NodeState.RUNNING}
             and self.scheduling_enabled
             and not self.leaves_when_idle
+            and self.when_idle is None
         )
 
     def move(self, state: NodeState, at: datetime) -> None:
