@@ -25,9 +25,11 @@ lint: $(STAMP) ## Check style and types
 
 generated: $(STAMP) ## Check that generated files are current
 	$(BIN)/python tools/generate_batch_schema.py --check
+	$(BIN)/python tools/generate_docs.py --check
 
 docs: $(STAMP) ## Regenerate the generated references
 	$(BIN)/python tools/generate_batch_schema.py
+	$(BIN)/python tools/generate_docs.py
 	$(BIN)/python -m hastegeo.settings > docs/reference/settings.md
 
 check: lint generated test ## Everything but the demo

@@ -45,7 +45,7 @@ class ConfigurationError(HasteError):
 
 
 class InputError(HasteError):
-    """What the user gave cannot be used: a path that is no raster, a damaged tile, tiles that do not overlap."""
+    """What the user gave cannot be used: no raster, a damaged tile, tiles that do not overlap."""
 
     exit_code = 2
 
