@@ -129,6 +129,8 @@ def test_ipv6_loopback_endpoints(make_node: MakeNode, sandbox: str) -> None:
         pytest.skip("this machine has no IPv6 loopback")
 
 
+# One port for both drivers: they must not try it at once.
+@pytest.mark.xdist_group("port-987")
 def test_ports_below_1024(make_node: MakeNode, sandbox: str) -> None:
     port = 987
     if sandbox == "bubblewrap" and not is_root():
