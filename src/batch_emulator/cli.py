@@ -21,7 +21,7 @@ from batch_emulator import __version__
 from batch_emulator.autoscale.offline import autoscale_command
 from batch_emulator.clock import SystemClock
 from batch_emulator.nodes import ImageTable, load_images
-from batch_emulator.rules.world import Behaviour
+from batch_emulator.rules.world import Behaviour, Quotas
 from batch_emulator.server import DEFAULT_ACCOUNT, Options, new_key, running, write_ready_file
 
 _KEY_VARIABLE = "BATCH_EMULATOR_ACCOUNT_KEY"
@@ -76,6 +76,16 @@ def start(
     work_dir: Annotated[
         Path | None, typer.Option(help="Where the nodes' files are; unset: temporary, deleted at the end.")
     ] = None,
+    pool_quota: Annotated[int, typer.Option(min=0, help="How many pools the account may have.")] = 100,
+    job_quota: Annotated[
+        int, typer.Option(min=0, help="How many active jobs and job schedules the account may have.")
+    ] = 300,
+    dedicated_core_quota: Annotated[
+        int | None, typer.Option(min=0, help="Cores of all dedicated nodes; unset: no limit.")
+    ] = None,
+    low_priority_core_quota: Annotated[
+        int | None, typer.Option(min=0, help="Cores of all low-priority nodes; unset: no limit.")
+    ] = None,
     ready_file: Annotated[
         Path | None, typer.Option(help="Written as JSON once the emulator listens: endpoint, pid, driver.")
     ] = None,
@@ -108,6 +118,12 @@ def start(
         task_environment={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
         work_dir=work_dir,
         behaviour=Behaviour(boot_seconds=boot_time),
+        quotas=Quotas(
+            pools=pool_quota,
+            active_jobs_and_schedules=job_quota,
+            dedicated_cores=dedicated_core_quota,
+            low_priority_cores=low_priority_core_quota,
+        ),
     )
     # A page of a listing makes some ten thousand objects that live for milliseconds. With Python's own
     # threshold they outlive a few collections, and now and then a page waits for one over the whole state.

@@ -24,7 +24,7 @@ from batch_emulator.app import Application
 from batch_emulator.clock import Clock, ManualClock, SystemClock, Timers
 from batch_emulator.nodes import ImageTable, create_agent
 from batch_emulator.nodes.contract import NodeAgent
-from batch_emulator.rules.world import Behaviour, World
+from batch_emulator.rules.world import Behaviour, Quotas, World
 from batch_emulator.runs import Runs
 from batch_emulator.state import Account
 from batch_emulator.wire.auth import Authenticator
@@ -60,6 +60,7 @@ class Options:
     task_environment: Mapping[str, str] = field(default_factory=dict)
     work_dir: Path | None = None
     behaviour: Behaviour = field(default_factory=Behaviour)
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ async def running(options: Options, clock: Clock) -> AsyncIterator[RunningEmulat
         nodes_root=work_dir / "nodes",
         url=endpoint,
         behaviour=options.behaviour,
+        quotas=options.quotas,
     )
     # Clients sign with the real time, also where a test keeps the clock.
     authenticator = Authenticator(

@@ -14,7 +14,7 @@ import math
 from datetime import datetime
 
 from batch_emulator.errors import BatchError, invalid_property
-from batch_emulator.rules import auto_pools, jobs
+from batch_emulator.rules import auto_pools, jobs, quotas
 from batch_emulator.rules.world import World
 from batch_emulator.state import Job, JobSchedule, JobScheduleState, JobState, Json, key
 from batch_emulator.wire.durations import parse_duration
@@ -35,6 +35,7 @@ def add(world: World, spec: Json) -> JobSchedule:
     if key(spec["id"]) in world.account.schedules:
         raise BatchError("JobScheduleExists")
     _check(spec)
+    quotas.check_job(world)
     now = world.now()
     schedule = JobSchedule(
         id=spec["id"],

@@ -8,7 +8,15 @@ from __future__ import annotations
 import copy
 
 from batch_emulator.errors import BatchError, invalid_property
-from batch_emulator.rules import auto_pools, dependencies, job_nodes, job_schedules, launching, scheduling
+from batch_emulator.rules import (
+    auto_pools,
+    dependencies,
+    job_nodes,
+    job_schedules,
+    launching,
+    quotas,
+    scheduling,
+)
 from batch_emulator.rules import tasks as task_rules
 from batch_emulator.rules.world import World
 from batch_emulator.state import Job, JobState, Json, Task, key
@@ -34,6 +42,9 @@ def add(world: World, spec: Json, *, schedule_id: str | None = None) -> Job:
     if key(spec["id"]) in world.account.jobs:
         raise BatchError("JobExists")
     check(spec)
+    if schedule_id is None:
+        # A schedule has taken its place in the quota already.
+        quotas.check_job(world)
     for name, standard in (("jobPreparationTask", "jobpreparation"), ("jobReleaseTask", "jobrelease")):
         if spec.get(name):
             spec[name].setdefault("id", standard)

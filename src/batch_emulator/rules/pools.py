@@ -6,7 +6,7 @@ Source: https://learn.microsoft.com/rest/api/batchservice/pool
 from __future__ import annotations
 
 from batch_emulator.errors import BatchError, invalid_property
-from batch_emulator.rules import autoscaling, nodes, scheduling
+from batch_emulator.rules import autoscaling, nodes, quotas, scheduling
 from batch_emulator.rules.world import World
 from batch_emulator.state import AllocationState, Json, Pool, PoolState, key
 from batch_emulator.wire.durations import parse_duration
@@ -20,6 +20,7 @@ def add(world: World, spec: Json) -> Pool:
     """Create a pool, and start to bring it to its size."""
     if key(spec["id"]) in world.account.pools:
         raise BatchError("PoolExists")
+    quotas.check_pool(world, spec)
     _check_scale_settings(spec)
     _check_resize_timeout(spec)
     now = world.now()
@@ -89,12 +90,8 @@ def stop_resize(world: World, pool: Pool) -> None:
         raise BatchError("OperationInvalidForCurrentState")
     pool.target_dedicated = len(pool.staying(dedicated=True))
     pool.target_low_priority = len(pool.staying(dedicated=False))
-    _give_up(
-        world,
-        pool,
-        "ResizeStopped",
-        "Desired number of nodes could not be allocated as the resize was stopped",
-    )
+    message = "Desired number of nodes could not be allocated as the resize was stopped"
+    _give_up(world, pool, [_resize_error("ResizeStopped", message)])
 
 
 def remove_nodes(world: World, pool: Pool, node_ids: list[str], option: str) -> None:
@@ -210,18 +207,18 @@ def _begin_resize(world: World, pool: Pool) -> None:
 
 
 def _time_out(world: World, pool: Pool) -> None:
-    _give_up(
-        world,
-        pool,
-        "AllocationTimedout",
-        "Desired number of nodes could not be allocated as the resize timeout was reached",
-    )
+    message = "Desired number of nodes could not be allocated as the resize timeout was reached"
+    _give_up(world, pool, [_resize_error("AllocationTimedout", message)])
 
 
-def _give_up(world: World, pool: Pool, code: str, message: str) -> None:
+def _give_up(world: World, pool: Pool, errors: list[Json]) -> None:
     """End a resize that has not met its target."""
-    pool.resize_errors = [{"code": code, "message": message, "values": []}]
+    pool.resize_errors = errors
     _steady(world, pool)
+
+
+def _resize_error(code: str, message: str) -> Json:
+    return {"code": code, "message": message, "values": []}
 
 
 def _shrink(world: World, pool: Pool, *, dedicated: bool, by: int, option: str) -> None:
@@ -233,15 +230,23 @@ def _shrink(world: World, pool: Pool, *, dedicated: bool, by: int, option: str) 
 def _allocate(world: World, pool: Pool) -> None:
     pool.allocation_timer = None
     if pool.failing_allocation is not None:
-        _give_up(world, pool, *pool.failing_allocation)
+        code, message = pool.failing_allocation
+        _give_up(world, pool, [_resize_error(code, message)])
         return
+    errors: list[Json] = []
     for is_dedicated, target in ((True, pool.target_dedicated), (False, pool.target_low_priority)):
         # A node that was to leave when idle is kept rather than replaced.
         for node in pool.bucket(dedicated=is_dedicated):
             if node.leaves_when_idle and len(pool.staying(dedicated=is_dedicated)) < target:
                 node.leaves_when_idle = False
-        for _ in range(target - len(pool.staying(dedicated=is_dedicated))):
+        missing = target - len(pool.staying(dedicated=is_dedicated))
+        left = quotas.nodes_left(world, pool, dedicated=is_dedicated)
+        for _ in range(missing if left is None else min(missing, left)):
             nodes.add(world, pool, dedicated=is_dedicated)
+        if left is not None and left < missing:
+            errors.append(quotas.core_error(dedicated=is_dedicated))
+    if errors:
+        _give_up(world, pool, errors)
     settle(world, pool)
     scheduling.schedule(world, pool)
 

@@ -50,6 +50,16 @@ class Behaviour:
     requeue_counts_preemption: bool = True
 
 
+@dataclass(frozen=True)
+class Quotas:
+    """What an account may have at most; None for no limit. The cores are those of all pools' nodes."""
+
+    pools: int | None = 100
+    active_jobs_and_schedules: int | None = 300
+    dedicated_cores: int | None = None
+    low_priority_cores: int | None = None
+
+
 @dataclass
 class World:
     """The account with its clock, timers and outside."""
@@ -61,6 +71,7 @@ class World:
     nodes_root: Path
     url: str = ""
     behaviour: Behaviour = field(default_factory=Behaviour)
+    quotas: Quotas = field(default_factory=Quotas)
     _etags: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 

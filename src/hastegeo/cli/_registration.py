@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from hastegeo.cli import submit, tasks
+from hastegeo.cli import pools, submit, tasks
+from hastegeo.cli.config import config_app
+from hastegeo.cli.grants import grants_app
 
 _TASKS = "Tasks"
+_SHARED = "Pools, grants and settings"
 
 
 def register(app: typer.Typer) -> None:
@@ -18,3 +21,6 @@ def register(app: typer.Typer) -> None:
     app.command("get", rich_help_panel=_TASKS)(tasks.get)
     app.command("cancel", rich_help_panel=_TASKS)(tasks.cancel)
     app.command("explain", rich_help_panel=_TASKS)(tasks.explain)
+    app.command("pools", rich_help_panel=_SHARED)(pools.pools)
+    app.add_typer(grants_app, name="grants", rich_help_panel=_SHARED)
+    app.add_typer(config_app, name="config", rich_help_panel=_SHARED)
