@@ -108,6 +108,13 @@ def test_results_that_cannot_be_written(demo: Callable[..., Demo], tmp_path: Pat
     run.assert_nothing_left()
 
 
+def test_a_folder_that_is_there_and_takes_no_files(demo: Callable[..., Demo]) -> None:
+    run = demo("--output", "/proc")
+    assert run.finish() == 2
+    one_sentence(run, "The results cannot be written to /proc")
+    run.assert_nothing_left()
+
+
 def test_an_unknown_driver(demo: Callable[..., Demo]) -> None:
     run = demo("--driver", "hyper-v")
     assert run.finish() == 2

@@ -117,16 +117,26 @@ def workload(context: typer.Context, name: str) -> None:
 @sample_app.command("make")
 def make_sample(
     directory: Annotated[Path, typer.Argument(help="A new or empty folder for the scene.")],
-    seed: Annotated[int, typer.Option(help="The same seed gives the same scene.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same scene.")] = 1,
 ) -> None:
     """Make a scene before and after a disaster: GeoTIFF tiles, building footprints and the true damage."""
+    from shlex import quote
+
     from hastegeo.samples import make_scene
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"{directory} exists and is not an empty folder.", hint="Name a new folder.")
-    make_scene(directory, seed=seed)
+    made = make_scene(directory, seed=seed)
     for path in sorted(p for p in directory.rglob("*") if p.is_file()):
         typer.echo(f"{path.stat().st_size:>12,} bytes  {path}")
+    damage = ", ".join(f"{level} {count}" for level, count in made.damage.items())
+    place = quote(str(directory))
+    typer.echo(
+        f"\nA town of {sum(made.damage.values())} buildings before and after a tornado. Damage: {damage}."
+        "\n\nNext, take it through the shared pools, or prepare it without them:"
+        f"\n\n  haste demo --imagery {place}"
+        f"\n  haste workload prepare_imagery --inputs {place} --outputs out --project sample --layer town"
+    )
 
 
 @app.command()
@@ -134,20 +144,24 @@ def demo(
     imagery: Annotated[
         Path | None,
         typer.Option(
-            help="Your own GeoTIFFs: a folder, or one with pre/ and post/. Without it a scene is generated."
+            help="Your own GeoTIFFs: a folder, or one with pre/ and post/. Without it scenes are generated."
         ),
     ] = None,
     output: Annotated[Path, typer.Option(help="Where the results go.")] = Path("demo-results"),
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the servers up and print how to use them.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="The seed of the generated scenes.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the generated scenes.")] = 1,
     driver: Annotated[Driver, typer.Option(help="How nodes confine tasks.")] = Driver.AUTO,
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help="Exit 0 although node isolation could not be tested.")
     ] = False,
-    blob_port: Annotated[int | None, typer.Option(help="The port of the storage emulator.")] = None,
-    batch_port: Annotated[int | None, typer.Option(help="The port of the local Azure Batch.")] = None,
+    blob_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port of the storage emulator.")
+    ] = None,
+    batch_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port of the local Azure Batch.")
+    ] = None,
 ) -> None:
     """Run two tenants through two shared GPU pools on this machine, and try to break their isolation."""
     from hastegeo.demo import DemoOptions, run_demo

@@ -92,7 +92,7 @@ def promises(
             ", ".join(
                 f"{result.row.id}: {result.verdict.value}"
                 for result in table
-                if result.verdict in {Verdict.BROKEN, Verdict.UNPROVEN}
+                if result.verdict is not Verdict.DENIED
             ),
         ),
         Promise("the pools went back to zero nodes", pools_empty),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from hastegeo.demo.results import PreparedImage, collect, previews, promises, un
 from hastegeo.demo.state import Road, TrackedTask
 from hastegeo.demo.tenants import DemoTenant, sign_in
 from hastegeo.domain import NodeCounts
-from hastegeo.errors import InputError, LocalCloudError, RunnerError
+from hastegeo.errors import HasteError, InputError, LocalCloudError, RunnerError
 from hastegeo.local_cloud.cloud import LocalCloud, LocalCloudOptions, running_cloud
 from hastegeo.runners import Submission
 from hastegeo.verification import RowResult
@@ -119,9 +119,11 @@ class _Demo:
         try:
             with self._display:
                 images, table, pools_empty = self._go(own)
-        except AzureError as error:
+        except (HasteError, AzureError) as error:
             # A server that has ended is the cause, not the call that met it.
             self._cloud.check()
+            if isinstance(error, HasteError):
+                raise
             raise RunnerError(
                 f"A call to the local cloud failed: {redact(error.message)}", hint="Run the demo again."
             ) from error
@@ -144,7 +146,8 @@ class _Demo:
         self._step("creating the shared pools, with no node in them")
         create_pools(self._admin)
         ledger = self._options.output / "grants.jsonl"
-        ledger.unlink(missing_ok=True)
+        for of_an_earlier_run in (ledger, self._options.output / "isolation.json"):
+            of_an_earlier_run.unlink(missing_ok=True)
         self._tenants = sign_in(self._cloud, TENANTS, ledger_file=ledger)
         jobs = self._upload(own)
         self._step("submitting: T4 preferred, H100 second")
@@ -212,32 +215,37 @@ class _Demo:
         self._display.update(self._road)
 
     def _wait_for_tasks(self) -> None:
-        for _ in self._patiently("the tasks to end"):
-            if not self._road.unfinished:
-                return
+        if not self._wait(lambda: not self._road.unfinished):
+            raise LocalCloudError(
+                f"The tasks took more than {_LONGEST_WAIT_SECONDS / 60:.0f} minutes.",
+                hint="The machine may be overloaded; run the demo again.",
+            )
 
     def _wait_for_empty_pools(self) -> bool:
-        for _ in self._patiently("the pools to empty"):
-            counts = [self._road.pools.get(pool.pool_id, NodeCounts()) for pool in POOLS]
-            if all(count.total + count.leaving == 0 for count in counts):
-                return True
-        return False
+        return self._wait(self._pools_are_empty)
 
-    def _patiently(self, what: str) -> Iterator[None]:
+    def _pools_are_empty(self) -> bool:
+        counts = [self._road.pools.get(pool.pool_id, NodeCounts()) for pool in POOLS]
+        return all(count.total + count.leaving == 0 for count in counts)
+
+    def _wait(self, condition: Callable[[], bool]) -> bool:
+        """Wait, looking at everything meanwhile, and return whether the condition came true in time."""
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
-        while time.monotonic() < deadline:
-            self._tick()
-            yield
+        self._tick(force=True)
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
             time.sleep(_POLL_SECONDS / 2)
-        raise LocalCloudError(
-            f"Waiting for {what} took more than {_LONGEST_WAIT_SECONDS / 60:.0f} minutes.",
-            hint="The machine may be overloaded; run the demo again.",
-        )
+            self._tick()
+        return True
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # A folder that is there may still refuse new files, which is better known now than after the work.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise InputError(
             f"The results cannot be written to {folder} ({error.strerror}).", hint="Choose another --output."

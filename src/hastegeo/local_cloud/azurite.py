@@ -68,7 +68,13 @@ def install(directory: Path | None = None) -> Path:
     stamp = target / ".installed"
     if _is_current(stamp, wanted):
         return target
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalCloudError(
+            f"Azurite cannot be installed in {target} ({error.strerror}).",
+            hint="Use a virtual environment of your own.",
+        ) from None
     with _exclusive(target / ".lock"):
         if not _is_current(stamp, wanted):
             _npm_ci(target)

@@ -201,7 +201,10 @@ def test_on_started_comes_on_the_event_loop_while_the_program_runs(node: Node) -
         )
         run = node.agent.start(launch, on_started=on_started)
         await started.wait()
-        assert processes_with(mark)
+        # A process shows its own command line only once it has got from fork to exec.
+        async with asyncio.timeout(10):
+            while not processes_with(mark):  # noqa: ASYNC110 - nothing tells when /proc changes
+                await asyncio.sleep(0.01)
         run.terminate()
         await run.wait()
 

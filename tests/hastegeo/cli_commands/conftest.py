@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,16 @@ def batch() -> Iterator[Any]:
                         metadata=[models.BatchMetadataItem(name="haste_tier", value=pool.split("-")[-2])],
                     )
                 )
+            _wait_for_nodes(client)
         yield found
+
+
+def _wait_for_nodes(client: BatchClient) -> None:
+    """Wait until each pool has its node: an allocation takes a moment here too."""
+    deadline = time.monotonic() + 20
+    while any(counts.dedicated.total < 1 for counts in client.list_pool_node_counts()):
+        assert time.monotonic() < deadline, "the pools got no nodes"
+        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -128,6 +128,8 @@ def test_fewer_tasks_than_nodes_need_not_spill() -> None:
 def test_what_was_not_tested_breaks_no_promise_but_is_found() -> None:
     run = Run()
     run.table[9] = replace(run.table[9], verdict=Verdict.NOT_TESTED)
-    assert all(held for held, _ in run.judge().values())
+    judged = run.judge()
+    assert all(held for held, _ in judged.values())
+    assert judged[DENIED] == (True, "residue: not tested")
     assert [result.row.id for result in untested(run.table)] == ["residue"]
     assert untested(builders.table()) == []

@@ -132,8 +132,9 @@ def test_the_summary_shows_what_was_broken(verdict: Verdict) -> None:
 
 
 def test_what_was_not_tested_has_no_control() -> None:
-    text = summary_text(80, verdict=Verdict.NOT_TESTED)
+    text, _, promised = summary_text(80, verdict=Verdict.NOT_TESTED).partition("Prepared images")
     assert text.count("not tested") == len(builders.table())
+    assert "residue: not tested" in words(promised)
     assert "read its own blob" not in text
 
 

@@ -59,6 +59,12 @@ def test_keys_are_not_on_the_command_line(tmp_path: Path) -> None:
     assert key in environment
 
 
+def test_a_folder_that_cannot_be_made_is_one_sentence_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LocalCloudError, match=r"cannot be installed in .*file/azurite.*virtual environment"):
+        azurite.install(tmp_path / "file" / "azurite")
+
+
 def test_a_missing_node_is_one_sentence_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
