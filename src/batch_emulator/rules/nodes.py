@@ -75,6 +75,8 @@ def make_unusable(world: World, node: Node, error: Json) -> None:
         raise BatchError("OperationNotValidOnNode")
     node.errors.append(error)
     _lose(world, node, NodeState.UNUSABLE, counts=True)
+    if node.leaves_when_idle:
+        leave(world, node)
 
 
 def reboot(world: World, node: Node, option: str, *, reimage: bool) -> None:
@@ -237,7 +239,9 @@ def _lose(world: World, node: Node, state: NodeState, *, counts: bool) -> None:
     node.when_idle = None
     node.move(state, world.now())
     for task in list(node.tasks):
-        task_rules.requeue(world, task, counts=counts)
+        # What becomes of one task may have taken others along, by the rules of its job.
+        if task.node is node:
+            task_rules.requeue(world, task, counts=counts)
     _restart(world, node, anew=True)
     scheduling.schedule(world, node.pool)
 
@@ -255,6 +259,8 @@ def _restart(world: World, node: Node, *, anew: bool) -> None:
 
 def _take_tasks(world: World, node: Node, option: str) -> None:
     for task in list(node.tasks):
+        if task.node is not node:
+            continue  # it went along with another one, by the rules of their job
         if option == "terminate":
             task_rules.terminate(world, task)
             if task.node is not None:

@@ -184,6 +184,8 @@ def _back_to_active(world: World, task: Task) -> None:
     task.move(TaskState.ACTIVE, world.now())
     if not task.unmet:
         scheduling.enqueue(world, task)
+    # A job that is being disabled may have waited for just this.
+    jobs.follow_up(world, task.job)
 
 
 def _may_retry(task: Task, outcome: TaskOutcome) -> bool:
