@@ -68,6 +68,7 @@ def main() -> int:
     signal.set_wakeup_fd(wakeup_write.fileno(), warn_on_full_buffer=False)
     try:
         listeners = [_listen(host, port) for host, port in launch["listen"]]
+        _hide(launch["identity"])
         program = _start(launch)
         _drop_own_privileges(launch["identity"])
     except StepError as error:
@@ -165,6 +166,22 @@ def _map_identity(program: int, identity: dict[str, int]) -> None:
     except OSError as error:
         os.kill(program, signal.SIGKILL)
         raise StepError("identity", error) from error
+
+
+def _hide(identity: dict[str, int] | None) -> None:
+    """Keep the program from looking in here, before there is a program.
+
+    Without a change of user the program is the same user as this process, and could read and trace it from
+    its first moment on. With one, this process is another user until it drops its own privileges, and that
+    change hides it again (where the system's fs.suid_dumpable is not 1). The program itself is not hidden:
+    `exec` ends that.
+    """
+    if identity is not None:
+        return
+    try:
+        _prctl(_PR_SET_DUMPABLE, 0)
+    except OSError as error:
+        raise StepError("privileges", error) from error
 
 
 def _drop_own_privileges(identity: dict[str, int] | None) -> None:

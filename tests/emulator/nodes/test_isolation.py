@@ -157,6 +157,15 @@ def test_only_the_tasks_own_processes_are_seen(confined: Node) -> None:
     assert len([p for p in Path("/proc").iterdir() if p.name.isdigit()]) > 3
 
 
+def test_pid_1_is_closed_before_there_is_a_program(confined: Node) -> None:
+    # The very first act of a program; when PID 1 was closed a moment later, one in ten of these could read.
+    looks = [confined.run("/bin/cat /proc/1/environ", task=f"t{number}") for number in range(40)]
+    assert {look.outcome.exit_code for look in looks} == {1}
+    assert {look.stdout for look in looks} == {""}
+    # Control: its own environment can be read by the same program.
+    assert confined.run("/bin/cat /proc/self/environ", task="control").stdout
+
+
 def test_pid_1_cannot_be_looked_into_or_ended(confined: Node) -> None:
     look = "for f in environ mem maps; do cat /proc/1/$f; done; ls /proc/1/fd"
     result = confined.shell(f"{look}; for s in KILL STOP TERM INT CHLD; do kill -$s 1; done; echo alive")
